@@ -76,7 +76,7 @@ class Entry:
 
 
 def judged(study: Study[Any], result: Result | None) -> Entry:
-    """Decide all claims of a study from one stored result.
+    """Decide all claims of a study from the measurements in one stored result.
 
     Args:
         study: The study, an experiment that tests claims of a publication.
@@ -151,7 +151,7 @@ def ledger(studies: Iterable[Study[Any]], results: str | Path | None = None) -> 
 def own_entries(
     counting: Entry, runs: Path = RUNS, warn: Callable[[str], object] = warnings.warn
 ) -> list[Entry]:
-    """Decide the claims of a study from each run that the user made, besides the official result.
+    """Decide the claims of a study from each run that the user made.
 
     Args:
         counting: The official entry of the study. Its result is left out.

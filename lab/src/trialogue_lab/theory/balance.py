@@ -46,10 +46,10 @@ _ROUNDING = 1e-14
 
 @validated
 def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
-    """Compute the vector that the last attention layer reads for each bracket and depth.
+    """Compute the vectors that the last attention layer of a network reads for brackets.
 
-    The depth of a bracket is the number of open brackets, including its own pair. Each vector is computed
-    from a short example string.
+    Brackets of the same type and depth have the same vector. The depth of a bracket is the number of open brackets,
+    including its own pair. Each vector is computed from a short example string.
 
     Args:
         network: Network for k bracket types and at most D open brackets.
@@ -159,10 +159,10 @@ class PairContributions:
         return found
 
     def shortest(self, j: int, d: int) -> tuple[list[int], list[int], float, float]:
-        """Find the two strings of open brackets whose attention sums have the smallest norms for a query.
+        """Find two strings of open brackets with the smallest attention sums for a query.
 
-        The query is a closing bracket, and each string consists of the d - 1 brackets that are still open
-        after it. The last brackets of the two strings have different types.
+        The query is a closing bracket, and each string consists of the d - 1 brackets that are still open after it. The
+        last brackets of the two strings have different types. A sum is small if its norm is small.
 
         Args:
             j: Type of the query's closing bracket.
@@ -258,10 +258,11 @@ def inequality_chain(
     open_prob: Probability = 0.5,
     target: Target = "next",
 ) -> InequalityChain:
-    """Evaluate the inequalities in the proof of Theorem 2.2.2 on a network, with corrected constants.
+    """Evaluate the inequalities in the proof of Theorem 2.2.2 on a network that predicts brackets.
 
-    By the theorem, matched brackets nearly cancel in the attention sums of a network with small errors on
-    long strings. The inequalities compare two strings that differ in the types of their open brackets only.
+    By the theorem, matched brackets nearly cancel in the attention sums of a network with small errors on long strings.
+    The inequalities compare two strings that differ in the types of their open brackets only. Their constants are
+    corrected.
 
     Args:
         network: Network to analyze.
@@ -333,11 +334,10 @@ def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Te
 def log_weight_decay(
     network: InstanceOf[DyckTransformer], length: Count, eps: Positive, open_prob: Probability = 0.5
 ) -> float:
-    """Return the log of a weight decay that is small enough to force small errors (Corollary 2.2.2).
+    """Return the logarithm of a weight decay for which the optimal network has small errors (Corollary 2.2.2).
 
-    It is the log of the lambda for which lambda |theta|^2 / 2 = (q (1 - q) / k^2)^N eps. The left side bounds
-    the excess loss of an optimum with weight decay, for the parameters theta of `network` and k bracket
-    types.
+    It is the log of the lambda for which lambda |theta|^2 / 2 = (q (1 - q) / k^2)^N eps. The left side bounds the
+    excess loss of an optimum with weight decay, for the parameters theta of `network` and k bracket types.
 
     Args:
         network: Network whose loss is the smallest possible.

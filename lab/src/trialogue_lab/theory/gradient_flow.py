@@ -77,7 +77,7 @@ class SampleFlow:
         )
 
     def stability_matrix(self, last: Tensor) -> Tensor:
-        """Return the matrix M that determines whether a small first layer grows.
+        """Return the matrix M that determines whether a first layer close to zero grows.
 
             M_lm = mean(r x_l x_m), with the prediction error r at B = 0
 
@@ -160,7 +160,7 @@ class GaussianFlow:
 
     @validated
     def fixed_point(self, decay: NonNegative = 0.0) -> Tensor:
-        """Return the limit of the weights of the last layer while the first layer is zero.
+        """Return the weights of the last layer after infinite time, if the first layer is zero.
 
         It is (C + decay)^-1 h, where C is the covariance of the other tokens and h their covariance with x_0.
         Without decay, the model then predicts the conditional mean of x_0.
@@ -257,7 +257,7 @@ def integrate(
 
 
 def growth_rate(last: Tensor, stability: Tensor) -> float:
-    """Return the rate at which a first layer close to zero grows, exp(rate t) at time t.
+    """Return the rate at which a first layer close to zero grows. At time t, it is proportional to exp(rate t).
 
     The rate is 2 times the largest eigenvalue of a_k M over all k. If it is positive, a first layer of zero is
     unstable.
@@ -271,9 +271,9 @@ def growth_rate(last: Tensor, stability: Tensor) -> float:
 
 
 def printed_stability(last: Tensor, stability: Tensor) -> Tensor:
-    """Return the stability matrix of equation 13 as printed in the document, G_lk = a_k M_lk.
+    """Return the published matrix G_lk = a_k M_lk for judging whether a first layer of zero is stable (equation 13).
 
-    The document states that a first layer of zero is stable only if G is negative definite. This is not correct; see
+    The paper states that a first layer of zero is stable only if G is negative definite. This is not correct. See
     `growth_rate` for the correct criterion.
 
     Args:

@@ -96,7 +96,7 @@ class MarkovOracle(PrefixOracle):
         return MarkovOracle(initial, (self.log_transitions / temperature).log_softmax(2), self.eos)
 
     def pair_counts(self, pairs: Tensor) -> Tensor:
-        """Return the distribution of how often certain pairs of successive tokens occur in a text.
+        """Return the distribution of the number of times that certain pairs of successive tokens occur in a text.
 
         Args:
             pairs: Whether each pair (V, V) bool of a token and the next one is counted. Padding counts as tokens.
@@ -176,9 +176,10 @@ def log_weight_second_moment(target: MarkovOracle, proposal: MarkovOracle) -> fl
 
 
 def incremental_weight_variances(model: MarkovOracle, alpha: float, proposal: MarkovOracle) -> Tensor:
-    """Return the relative variance of the factor by which one token changes an importance weight.
+    """Return how much the importance weight of a text varies by one more token, for each previous token.
 
-    The factor is p(b | a)^alpha / q(b | a), where a is the previous token and b is drawn from q.
+    The factor of the weight is p(b | a)^alpha / q(b | a), where a is the previous token and b is sampled from q. The
+    result is its relative variance.
 
     Args:
         model: The model p.

@@ -58,7 +58,7 @@ class Independent(WeightedPrefixes):
 
 
 class HiddenStream(WeightedPrefixes):
-    """Distribution of sequences whose first tokens are hidden and determine the public tokens that follow.
+    """Distribution of sequences whose first tokens are hidden and determine all visible tokens after them.
 
     Args:
         source: Model of the hidden tokens, which have a fixed number.

@@ -76,11 +76,11 @@ class DecimalDistribution(WeightedPrefixes):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Number of sequences."""
+        """Number of numbers or tuples."""
 
     @abstractmethod
     def states(self) -> Tensor:
-        """Return all sequences (size, max_length) int64."""
+        """Return all numbers or tuples as sequences of digits, shape (size, max_length), int64."""
 
     def probabilities(self) -> Tensor:
         """Return the equal probabilities (size,) float64 of `states`."""
@@ -97,7 +97,10 @@ class DecimalDistribution(WeightedPrefixes):
 
 
 class RandomNumbers(DecimalDistribution):
-    """Uniform numbers of exactly `digits` digits, as in "give me a random 6-digit number" of the source."""
+    """Uniform distribution on the numbers with exactly `digits` decimal digits.
+
+    The paper gives the request "give me a random 6-digit number" as an example.
+    """
 
     @validated
     def __init__(self, digits: Count = 6) -> None:
@@ -138,7 +141,7 @@ class RandomNumbers(DecimalDistribution):
 
 
 class RandomPrimes(DecimalDistribution):
-    """Uniform primes of exactly `digits` digits.
+    """Uniform distribution on the primes with exactly `digits` decimal digits.
 
     Next-digit probabilities require a list of all primes. `sample` accepts any number of digits.
     """
@@ -182,11 +185,10 @@ class RandomPrimes(DecimalDistribution):
         return weights
 
     def expected_trials(self) -> Tensor:
-        """Return the expected number of random completions of a prefix until one is prime.
+        """Return the expected number of random completions of a prefix until one is prime, for each prefix length.
 
-        This is the cost per digit of the source's randomized algorithm, which generates a random prime digit
-        by digit. After k >= 1 of n digits, it is (number of k-digit prefixes of primes) * 10^(n-k) / (number
-        of primes).
+        A randomized algorithm of the paper generates a random prime in this way, one digit at a time. After k >= 1 of n
+        digits, the number is (number of k-digit prefixes of primes) * 10^(n-k) / (number of primes).
 
         Returns:
             Expected numbers (digits,) float64, one per digit.

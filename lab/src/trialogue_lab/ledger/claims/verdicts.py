@@ -63,7 +63,7 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The decision on a claim, with the numbers behind it.
+    """The decision on a claim (whether it holds, is refuted or is undecided), with the numbers behind it.
 
     Args:
         claim: The claim.
@@ -105,7 +105,7 @@ def by_origin(verdicts: Iterable[Verdict]) -> dict[Origin, list[Verdict]]:
 
 
 def evaluate(claims: Sequence[Claim], evidence: Evidence) -> list[Verdict]:
-    """Return the verdict on each claim of a study, from one result.
+    """Decide each claim of a study from the measurements of one run, and return the verdicts.
 
     Args:
         claims: The claims (testable statements) of the study.
@@ -118,7 +118,7 @@ def evaluate(claims: Sequence[Claim], evidence: Evidence) -> list[Verdict]:
 
 
 def stored_estimates(claims: Sequence[Claim], rows: Rows) -> dict[str, dict[str, Any]]:
-    """Compute the estimates of all claims, to be saved at the end of a run.
+    """Compute the statistics of all claims from the measurements of a run, to be saved with them.
 
     Args:
         claims: The claims of the study.

@@ -136,7 +136,7 @@ def _format_table(records: Sequence[Record], width: int) -> str:
 
 
 def _find_measured(record: Record) -> str:
-    """Return what the statistic of a claim is, from its registered statement. May be empty."""
+    """Return a description of a claim's statistic, from its registered statement. May be empty."""
     found = _MEASURED.search(record["statement"])
     # Trained models are named in parentheses, too, and so are equations.
     if not found or found[1].startswith("for ") or not re.search("[a-z]{3}", found[1]):
@@ -145,7 +145,7 @@ def _find_measured(record: Record) -> str:
 
 
 def _list_notes(record: Record) -> list[str]:
-    """Return what a reader has to know about one verdict, as sentences."""
+    """Return the notes that a reader needs to understand one verdict, as sentences."""
     notes = [_LATE_NOTE] if is_late(record) else []
     if record.get("setting"):
         notes.append(record["setting"])

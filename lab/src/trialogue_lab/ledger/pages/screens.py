@@ -148,7 +148,7 @@ def select_claims(
     statement: str = "",
     documents: Collection[str] = (),
 ) -> StudySummary:
-    """Return a summary with the selected claims only.
+    """Return a copy of a study's summary with the selected claims only.
 
     Args:
         found: Summary of a study.

@@ -10,7 +10,7 @@ from trialogue_lab.ledger.study import Study
 
 
 def compute_pilot(study: Study[Any], result: Result) -> Pilot:
-    """Return the estimates of all statistics with sampling error, from a small trial run ("pilot").
+    """Compute the statistics of all claims from a small trial run, called a pilot.
 
     Args:
         study: The study, an experiment that tests claims of a publication.

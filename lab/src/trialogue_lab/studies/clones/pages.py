@@ -32,7 +32,7 @@ def make_network_label(rows: Rows, name: str) -> str:
 
 
 def _select_labelled_clones(rows: Rows) -> DataFrame:
-    """Return one labelled row per clone, Markov chain and number of sweeps."""
+    """Return one row per clone (sampled set of sequences), Markov chain and number of sweeps, with a label."""
     table = rows["clone"]
     names = zip(table.clone, table.sampler, table.sweeps, strict=True)
     labels = [
@@ -62,7 +62,7 @@ def _networks(rows: Rows) -> Cells:
     "which is below its loss on held-out text if the clone is sharper than the text; token entropy: in nats",
 )
 def chains_table(rows: Rows) -> DataFrame:
-    """Return convergence diagnostics of the Markov chains that sample sequences from trained networks.
+    """Return convergence diagnostics of the Markov chains that sample clones from trained networks.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

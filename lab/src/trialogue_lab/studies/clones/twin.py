@@ -83,13 +83,13 @@ def _make_many_body_model(config: Config, seed: int, order: int) -> ManyBody:
 
 
 def _remove_high_orders(config: Config, model: ManyBody) -> dict[int, Tensor]:
-    """Return the model's distribution (V, ..., V), truncated to interactions of at most k tokens, by k."""
+    """Return, by k, the model's distribution (V, ..., V) without interactions of more than k tokens."""
     full = model.probabilities().view((config.twin_vocab,) * config.twin_sites)
     return {order: full if order == 4 else truncate_orders(full, order, 1e-9) for order in config.twin_orders}
 
 
 def _measure_samplers(config: Config, seed: int) -> MeasuredRows:
-    """Yield how far the stationary distribution of each Markov chain is from its target (total variation distance)."""
+    """Yield the total variation distance of each Markov chain's stationary distribution from its target."""
     states = enumerate_sequences(config.twin_vocab, config.twin_sites)
     for order in config.twin_orders:
         model = _make_many_body_model(config, seed, order)

@@ -118,7 +118,7 @@ def _measure_outputs(measure: str, samples: Samples, prompt: tuple[int, ...]) ->
 def _load_or_compute_target(
     case: ModelQuestion, config: Config, kind: str, seed: int
 ) -> tuple[Distribution, float]:
-    """Return the model's distribution of texts given the constraint, and the probability of the constraint.
+    """Return the exact distribution of answers given the constraint, and the probability of the constraint.
 
     Both are loaded from the committed result of `constrained-law` if it contains the question, and computed otherwise.
     """

@@ -53,7 +53,7 @@ class TreeMaskVerifier(FunctionVerifier):
 
 @dataclass(frozen=True)
 class RareTree(RandomTree):
-    """Random tree of token sequences on which only four outputs are allowed. They are chosen at random."""
+    """Random tree of token sequences on which a constraint allows only four random outputs."""
 
     @cache  # noqa: B019 (there are only a few small trees)
     def outputs(self) -> tuple[Prefix, ...]:
@@ -72,7 +72,7 @@ class RareTree(RandomTree):
 
 @dataclass(frozen=True)
 class TableRecorder:
-    """Mixin that records the tables of rejected prefixes that a sampler learns.
+    """Mixin that records the tables of rejected prefixes or success rates that a sampler learns.
 
     Args:
         start: Table from which every sample starts.

@@ -25,7 +25,7 @@ _corrected = partial(ours, source=_CORRECTED)
 
 
 def _make_example_claim(identity: str, *, positive: bool, both_signs: bool) -> Claim:
-    """Return a claim about whether the first layer of the published example grows or vanishes.
+    """Return a claim about whether a network's first layer grows or vanishes on independent skewed tokens.
 
     Args:
         identity: End of the claim's id. Its last word is "grows" or "dies".

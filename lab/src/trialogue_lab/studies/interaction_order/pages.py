@@ -20,7 +20,7 @@ _NAMES = {1: "first layer", 2: "middle layer", 3: "last layer"}
 
 
 def _select_example(rows: Rows) -> int:
-    """Return the seed of the distribution whose lowest losses are farthest apart."""
+    """Return the seed of the distribution to draw, the one whose lowest losses are farthest apart."""
     bounds = rows["law"]
     smaller_step = (bounds.two - bounds.three).combine(bounds.three - bounds.four, min)
     return int(bounds.seed.iloc[smaller_step.argmax()])

@@ -11,7 +11,7 @@ _AVERAGE = "the logarithms of ratios are averaged, so that the estimate is a geo
 
 
 def _make_figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
-    """Return the claims about the figure with the coupling J = `coupling`."""
+    """Return the claims about the published figure for Ising models with coupling J = `coupling`."""
     ending = f"j{coupling:g}".replace(".", "")
     statement_id = f"thesis:M-F41.{figure.lower().replace(' ', '-')}"
     return (

@@ -166,7 +166,7 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
 
 @draws
 def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
-    """Return how much the error of fitted Ising models decreases if four spins are masked instead of one, at least.
+    """Return the smallest decrease of the error of fitted Ising models if four spins are masked instead of one.
 
     The models are fitted to n samples by predicting masked spins from the others. The error is n times the squared
     error of the parameters. The minimum is over n.

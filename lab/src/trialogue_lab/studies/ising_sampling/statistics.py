@@ -238,7 +238,7 @@ def smallest_increase_with_coupling(rows: Rows) -> float:
 
 @exact
 def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
-    """Return how many more steps k-Gibbs needs at one coupling than at another, at least, as a log ratio.
+    """Return the smallest factor by which k-Gibbs needs more steps at one coupling than at another, as a logarithm.
 
         slowdown = log(expected steps at the first coupling / expected steps at the second coupling)
 

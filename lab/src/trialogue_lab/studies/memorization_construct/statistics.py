@@ -17,7 +17,7 @@ draws = Replication("draw", "seeds")
 
 @exact
 def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
-    """Return how far a formula for the number of independent features of a network is from the measured rank, at most.
+    """Return the largest error of a formula for the number of linearly independent features of a network.
 
     The feature matrix contains the outputs of the attention heads of a network with random weights, with one row per
     context (sequence of S tokens). Its rank limits the number of contexts that the network can store.

@@ -23,7 +23,7 @@ _SETTINGS = {"Experiment 5": _MLP, "Experiment 6": _OURS}
 
 
 def _cite(place: str, published: str, statement: str, **fields: Any) -> dict[str, Any]:
-    """Return the fields of a claim that cite a statement of the document. By default, our usual setting is used."""
+    """Return the fields of a claim that cite a statement of the paper. By default, they mention our usual setting."""
     return cited(
         f"{_DOCUMENT}, {place}",
         published,

@@ -75,7 +75,7 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
 
 @trainings
 def least_beyond(rows: Rows) -> "Series[float]":
-    """Return how far the accuracy of trained networks is above its theoretical lower bound, at least.
+    """Return the smallest margin by which the accuracy of trained networks exceeds its theoretical lower bound.
 
     The networks are trained to predict one random token after every pair of tokens. They have one layer, no MLP, and a
     separate value map in every head.

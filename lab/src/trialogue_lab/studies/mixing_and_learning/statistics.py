@@ -144,7 +144,7 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
 
 @exact
 def best_gain(rows: Rows) -> float:
-    """Return how much the accuracy of parameter estimates improves by masking one more spin, at least.
+    """Return the smallest improvement of parameter estimates by masking one more spin, over numbers k of masked spins.
 
         improvement = lambda_min(Gamma_k - Gamma_{k+1}) / Tr Gamma_k
 

@@ -38,7 +38,10 @@ def _instances_table(rows: Rows) -> Cells:
 
 
 def _compute_bound(clique: int, divisor: int) -> float:
-    """Return a lower bound on the exponent c_stuck in the proof of Proposition 4.1.5."""
+    """Return a lower bound on the exponent that limits how long a parallel sampler stays in one mode.
+
+    The exponent is c_stuck in Proposition 4.1.5.
+    """
     return 2 * (1 - clique / 2 + clique**2 / divisor) / clique
 
 

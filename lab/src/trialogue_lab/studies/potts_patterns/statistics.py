@@ -15,7 +15,7 @@ texts = Replication("draw", "seeds", objects="the random models of the run")
 
 @exact
 def cold_change(rows: Rows) -> float:
-    """Return how much the probability of following one pattern still changes at the lowest temperatures, at most.
+    """Return the largest change of the probability that a sequence follows one pattern, at the lowest temperatures.
 
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The
     probability of no wall is compared between the two lowest measured temperatures, for the longest measured sequences.
@@ -35,7 +35,7 @@ def cold_change(rows: Rows) -> float:
 
 @exact
 def cold_error(rows: Rows) -> float:
-    """Return how far the probability of following one pattern is from its zero-temperature limit, at most.
+    """Return the largest error of the zero-temperature limit of the probability that a sequence follows one pattern.
 
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another. The
     probability of no wall is computed at the lowest measured temperature. Its limit is the share of minimum-energy

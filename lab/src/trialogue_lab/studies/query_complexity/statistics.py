@@ -52,7 +52,7 @@ def power(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def least_growth(rows: Rows, kind: str, column: str) -> float:
-    """Return how fast the cost of a sampler grows with the string length, at least, in powers of two per token.
+    """Return the smallest growth rate of a sampler's cost with the string length, in powers of two per token.
 
     For successive lengths n < m, the growth rate is log2(cost(m) / cost(n)) / (m - n).
 

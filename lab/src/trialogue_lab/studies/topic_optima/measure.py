@@ -136,9 +136,9 @@ def _measure_documents(config: Config, size: tuple[int, int, int], _: Path) -> M
 
 
 def _compute_rate_error(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
-    """Return the largest error of Proposition 2.1.1 on a simulated document, in standard errors.
+    """Return the largest error of a formula for the frequencies of input tokens on a simulated document.
 
-    The proposition gives the expected frequency of every input token.
+    The formula is Proposition 2.1.1, and the error is in standard errors.
     """
     tokens = sample_document_batch(model, 1, words, seed).tokens[0]
     random = generator(seed, "topic-optima", "read")
@@ -278,7 +278,7 @@ def _measure_lengths(config: Config, _: Path) -> MeasuredRows:
 
 
 def _average_entries(values: Tensor, model: TopicModel) -> dict[str, float]:
-    """Average matrix entries by relation of the two words, and sum rows within topics.
+    """Return mean entries of a value matrix by relation of the two words, and sums of rows within topics.
 
     Two words are equal, of the same topic, or of different topics.
     """

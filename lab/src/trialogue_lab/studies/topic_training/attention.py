@@ -19,7 +19,7 @@ _BATCH_SIZE = 64
 
 
 class AttentionByClass(NamedTuple):
-    """Mean attention weights of a transformer, by relation of the two words.
+    """Mean attention weights of a transformer between words, for the same word, the same topic and other topics.
 
     Attributes:
         same_word: Mean weight between positions with the same word.
@@ -35,7 +35,7 @@ class AttentionByClass(NamedTuple):
 def compute_attention_by_class(
     network: TopicTransformer, tokens: Tensor, model: TopicModel, shift: int = 0
 ) -> AttentionByClass:
-    """Return the mean attention weights of the first layer, by relation of the two words.
+    """Return the mean attention weights of the first layer, for the same word, the same topic and other topics.
 
     Weights are rescaled to documents of 100 words.
 

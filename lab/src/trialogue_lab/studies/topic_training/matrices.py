@@ -8,7 +8,7 @@ from trialogue_lab.ledger import MeasuredRows
 
 
 def compute_entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
-    """Return the mean entries of a matrix by relation of the two words.
+    """Return the mean entries of a matrix with one entry per pair of words, by relation of the two words.
 
     Args:
         matrix: Matrix (V + 1, V + 1) with one row and one column per word. The first row and column belong to [MASK]

@@ -93,7 +93,7 @@ def load_corpus(config: Config, seed: int, artifacts: Path) -> TranslationCorpus
 
 
 def load_twin(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
-    """Train the twin, an autoregressive network of the refiner's size, or load it.
+    """Train the twin, an autoregressive translator of the refiner's size, or load it from `artifacts`.
 
     Args:
         config: Settings of the run.
@@ -190,7 +190,7 @@ def _generate_pairs() -> ParallelText:
 
 @contextmanager
 def _lock_artifact(artifacts: Path, name: str) -> Iterator[None]:
-    """Ensure that only one process at a time computes the artifact `name`."""
+    """Ensure that only one process at a time computes the stored result `name`."""
     artifacts.mkdir(parents=True, exist_ok=True)
     with FileLock(artifacts / f".{name.replace(' ', '-')}.lock"):
         yield

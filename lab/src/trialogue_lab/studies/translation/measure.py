@@ -54,14 +54,14 @@ _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which train translation networks and measure them.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        For each training seed, one task per network, and one task each for rescored translations, attention and
-        latency.
+        For each training seed, one task per network that trains it and scores its translations. Three more tasks per
+        seed rescore translations, measure attention, and measure latency.
     """
     # Small refiners come before the pupils, which have to wait for the twin.
     refiners = (*SMALL, REFINER, MASK_PREDICT)

@@ -19,7 +19,7 @@ rounds = Replication("draw", "rounds", objects=TRAINED)
 
 @test_sets
 def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu") -> "Series[float]":
-    """Return a quality score of translations, for each set of test sentences.
+    """Return a quality score of the translations of one network, for each set of test sentences.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -38,7 +38,7 @@ def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu
 
 @small_sets
 def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series[float]":
-    """Return a quality score of a small refiner, which is trained for fewer updates.
+    """Return a quality score of the translations of a small refiner, which is trained for fewer updates.
 
     A refiner predicts all target tokens in parallel and revises them in several steps.
 
@@ -56,10 +56,9 @@ def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series
 
 @test_sets
 def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
-    """Return a measurement of attention, averaged over pairs of adjacent target positions.
+    """Return a measurement of a refiner's attention, averaged over pairs of adjacent target positions.
 
-    The attention is measured in the refiner, which predicts all target tokens in parallel and revises them in several
-    steps.
+    The refiner is a translation network that predicts all target tokens in parallel and revises them in several steps.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -91,7 +90,7 @@ def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
 
 @rounds
 def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> "Series[float]":
-    """Return the time in seconds that the translation of one sentence takes.
+    """Return the time in seconds that one network needs to translate a sentence.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -110,7 +109,7 @@ def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> 
 def corpus(
     rows: Rows, arm: str, steps: int, hypotheses: int, stratum: str = "all", column: str = "bleu"
 ) -> float:
-    """Return a quality score of a network on all test sentences of one kind.
+    """Return a quality score of the translations of one network, for all test sentences of one kind.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -71,7 +71,7 @@ class TrueDistribution:
         return means
 
     def joint(self, distributions: Distributions) -> tuple[float, float]:
-        """Compare a joint distribution of length and tokens with the true one.
+        """Compare a joint distribution of the length and the tokens of a translation with the true one.
 
         Args:
             distributions: Probabilities (V^N,) of the sequences of N tokens, by N. They may sum to less than one.
@@ -99,7 +99,10 @@ class TrueDistribution:
 
 
 def measure_sentence(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
-    """Compute the exact output distribution of refinement on one sentence, after each pass.
+    """Compute the exact output distribution of refinement for one source sentence, after each pass.
+
+    Refinement is a translation method that samples all target tokens in parallel, given their current values, and
+    repeats this for several passes.
 
     Args:
         sentence: The source sentence.
@@ -163,9 +166,10 @@ def _compare_passes(
 
 
 def measure_chains(sentence: Sentence, config: Config, _: Path) -> MeasuredRows:
-    """Compare Markov chains with refinement on one sentence, at equal numbers of model calls.
+    """Compare Markov chains with refinement for one source sentence, at equal numbers of model calls.
 
-    All samplers start with the same first pass from masked tokens.
+    Refinement is a translation method that samples all target tokens in parallel in several passes. All samplers start
+    with the same first pass from masked tokens.
 
     Args:
         sentence: The source sentence.

@@ -14,14 +14,15 @@ from trialogue_lab.studies.translation_dependency.networks import measure_networ
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which measure how parallel translation treats target tokens that depend on each other.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task per source sentence for exact distributions, one per sentence for Markov chains, one per network and
-        training seed, and one for the user's translation model, if there is one.
+        One task per source sentence computes exact output distributions, and one per sentence compares Markov chains
+        with refinement. One task per network and training seed trains the network on an artificial language. If there
+        is a translation model of the user, one task measures its attention.
     """
     numbered = list(enumerate(config.sentences))
     tasks = [Part(f"sentence-{number}", partial(measure_sentence, one, config)) for number, one in numbered]

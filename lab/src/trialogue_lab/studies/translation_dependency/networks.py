@@ -34,7 +34,7 @@ KEPT: tuple[Literal["nothing", "stutter"], ...] = ("nothing", "stutter")
 
 
 def make_recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
-    """Return the architecture, the data and the training settings of a network.
+    """Return the architecture, the data and the training settings of a translation network.
 
     Args:
         config: Settings of the language and the training.
@@ -61,7 +61,7 @@ def make_recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
 
 
 def measure_network(config: Config, arm: str, seed: int, artifacts: Path) -> MeasuredRows:
-    """Train one network, and measure its translations, output distributions and attention.
+    """Train one translation network on the artificial language, and measure its translations and its attention.
 
     Args:
         config: Settings of the run.
@@ -176,7 +176,7 @@ def compute_perfect_distributions(config: Config, translations: Translations, ta
 
 
 def sample_targets(config: Config, length: int, seed: int) -> Tensor:
-    """Return random target tokens from which refinement starts.
+    """Sample the random target tokens from which refinement starts.
 
     Args:
         config: Settings with the number of starts and the language.

@@ -21,7 +21,9 @@ trainings = Replication("training", "seeds")
 
 
 def select_refinement_rows(rows: Rows, sampler: str, passes: int) -> DataFrame:
-    """Select the exact measurements of all sentences after a number of refinement passes.
+    """Select the exact errors of refinement after a number of passes, for all sentences.
+
+    Refinement is a translation method that samples all target tokens in parallel in several passes.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -40,7 +42,9 @@ def select_refinement_rows(rows: Rows, sampler: str, passes: int) -> DataFrame:
 
 @exact
 def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -> float:
-    """Return the KL divergence from the true translations of a sentence to the output of refinement, in nats.
+    """Return the KL divergence in nats from the true translations of a sentence to the output of refinement.
+
+    Refinement is a translation method that samples all target tokens in parallel in several passes.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -60,7 +64,8 @@ def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -
 def least_rise(rows: Rows, sampler: str, passes: int) -> float:
     """Return the smallest increase of the error of refinement from one coupling to the next larger one.
 
-    The error is a KL divergence, and the coupling is the strength of the dependence between target tokens.
+    Refinement translates by sampling all target tokens in parallel in several passes. The error is the KL divergence
+    from the true translations to the output. The coupling is the strength of the dependence between target tokens.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -80,9 +85,10 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
 
 @exact
 def least_lead(rows: Rows, passes: int) -> float:
-    """Return how much smaller the error of refinement is with a perfect denoiser than with exact conditionals.
+    """Return the smallest advantage of a perfect denoiser over exact conditionals in the error of refinement.
 
-    The error is a KL divergence. Exact conditionals sample every token given all other tokens, as if these
+    Refinement translates by sampling all target tokens in parallel in several passes. The error is the KL divergence
+    from the true translations to the output. Exact conditionals sample every token given all other tokens, as if these
     were correct. The perfect denoiser takes into account that current tokens are noisy.
 
     Args:
@@ -102,9 +108,11 @@ def least_lead(rows: Rows, passes: int) -> float:
 
 @exact
 def most_undone(rows: Rows, sampler: str) -> float:
-    """Return the error of refinement after the last pass minus its smallest error over all passes.
+    """Return the largest increase of the error of refinement after the pass with the smallest error.
 
-    The error is a KL divergence.
+    Refinement translates by sampling all target tokens in parallel in several passes. The error is the KL divergence
+    from the true translations to the output. The smallest error over all passes is subtracted from the error after the
+    last pass.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -121,10 +129,10 @@ def most_undone(rows: Rows, sampler: str) -> float:
 
 @exact
 def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
-    """Return the error of refinement minus the error of Gibbs sampling, at equal numbers of model calls.
+    """Return how much larger the error of refinement is than that of Gibbs sampling, at equal numbers of model calls.
 
-    The error is the KL divergence from the true translations to the output. Gibbs sampling resamples single tokens or
-    pairs of tokens.
+    Refinement translates by sampling all target tokens in parallel in several passes. Gibbs sampling resamples single
+    tokens or pairs of tokens. The error is the KL divergence from the true translations to the output.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -143,7 +151,7 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
 
 @exact
 def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
-    """Return the share of equal adjacent tokens in the output of refinement minus that in true translations.
+    """Return how much more often equal tokens are adjacent in the output of refinement than in true translations.
 
     Only sentences in which neighboring words can be swapped are used.
 
@@ -164,7 +172,7 @@ def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
 
 @trainings
 def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "nothing") -> "Series[float]":
-    """Return a quality score of the test translations of a trained network.
+    """Return a quality score of a trained network's translations of test sentences.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -184,10 +192,12 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
 
 @trainings
 def excess_stutter(rows: Rows, times: float) -> "Series[float]":
-    """Return the rate of repeated words of a refiner minus a multiple of an autoregressive network's rate.
+    """Return how much more often a refiner repeats words than a multiple of an autoregressive translator's rate.
 
-    The refiner predicts all target tokens in parallel and revises them in four passes. A pass does not
-    replace a token if this would repeat the previous token.
+        difference = (rate of repeated words of the refiner) - times * (rate of the autoregressive translator)
+
+    The refiner predicts all target tokens in parallel and revises them in four passes. A pass does not replace a token
+    if this would repeat the previous token.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -202,7 +212,7 @@ def excess_stutter(rows: Rows, times: float) -> "Series[float]":
 
 @trainings
 def listed(rows: Rows, arm: str, expression: str, passes: int) -> "Series[float]":
-    """Return a measurement of the exact output distributions of a trained network.
+    """Return a measurement of the exact distribution of a trained network's translations.
 
     The distributions are computed by enumerating all outputs for several source sentences.
 
@@ -224,7 +234,7 @@ def listed(rows: Rows, arm: str, expression: str, passes: int) -> "Series[float]
 
 @trainings
 def attention(rows: Rows, column: str, stutter: bool, arm: str = TWO_STAGES) -> "Series[float]":
-    """Return a measurement of attention, averaged over pairs of adjacent target positions.
+    """Return a measurement of a translation network's attention, averaged over pairs of adjacent target positions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

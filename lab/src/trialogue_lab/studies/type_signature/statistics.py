@@ -18,7 +18,7 @@ trainings = Replication("training", "training_seeds")
 
 @exact
 def trials_over_bound(rows: Rows) -> float:
-    """Return the largest ratio (expected number of trials for finding a prime / its upper bound).
+    """Return the largest ratio (expected number of trials for finding a random prime / its upper bound).
 
     A trial completes the first digits of a number of n digits at random. It succeeds if the result is prime. The upper
     bound on the expected number of trials is n ln 10.
@@ -61,7 +61,7 @@ def unfactored(rows: Rows) -> float:
 
 @exact
 def hidden_factorings(rows: Rows) -> float:
-    """Return the number of factorings that two work-arounds need to generate tuples [pq, p, q].
+    """Return how often two work-arounds must factor a number to generate tuples [pq, p, q].
 
     A tuple contains a semiprime and its prime factors p and q. The first work-around writes p and q as hidden tokens
     before the tuple. The second one computes p and q from a random seed.
@@ -91,10 +91,9 @@ def largest(rows: Rows, /, kind: str, column: str = "variation", **values: objec
 
 @exact
 def largest_excess(rows: Rows, kind: str, column: str) -> float:
-    """Return how far a measurement exceeds its upper bound, at most.
+    """Return the largest difference (measurement - upper bound) over all rows of one kind.
 
-    The result is the maximum of (measurement - upper bound) over all rows of one kind. The bound holds if the result is
-    not positive.
+    The bound holds if the result is not positive.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -119,7 +118,7 @@ def largest_gap(rows: Rows, kind: str, first: str, second: str) -> float:
 
 @exact
 def density_error(rows: Rows, counted: int) -> float:
-    """Return the error of sampling primes partly by their approximate density.
+    """Return the error of sampling random primes partly by their approximate density.
 
     Digits are sampled one by one: the first ones by the approximate density of primes, and the last ones by exact
     counts. The error is the total variation distance from a uniformly random prime. The largest measured number of
@@ -135,11 +134,11 @@ def density_error(rows: Rows, counted: int) -> float:
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Return how slowly the share of factored semiprimes falls when their factors have one more digit.
+    """Return how slowly the share of numbers that trial division can factor falls with the number of digits.
 
         ratio = (share with n + 1 digits) / (share with n digits)
 
-    Semiprimes are factored by trial division with at most n^k divisions.
+    The numbers are products of two primes of n digits, called semiprimes. At most n^k divisions are allowed.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -173,10 +172,10 @@ def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
 
 @costs
 def growth(rows: Rows, routine: str) -> "Series[float]":
-    """Return the slope of log10(operations for the second number of a tuple) over the number of digits.
+    """Return how fast the cost of writing the second number of a tuple grows with the number of digits.
 
-    The tuple contains two primes and their product. If the product comes first, the second number requires
-    factoring it. Otherwise, the second number is a random prime.
+    The tuple contains two primes and their product. If the product comes first, it must be factored. Otherwise, the
+    second number is a random prime. The result is the slope of log10(operations) over the number of digits.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -193,11 +192,10 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
 
 @costs
 def growth_factor(rows: Rows, routine: str) -> "Series[float]":
-    """Return the factor by which one more digit multiplies the operations for a number.
+    """Return the factor by which one more digit increases the cost of writing the second number of a tuple.
 
-    A tuple contains two primes and their product. The operations are those for the second number: factoring if the
-    product comes first, and finding a random prime otherwise. The factor is 10^slope, for the slope that `growth`
-    returns.
+    The tuple contains two primes and their product. If the product comes first, it must be factored. Otherwise, the
+    second number is a random prime. The factor is 10^slope, for the slope that `growth` returns.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -212,7 +210,7 @@ def growth_factor(rows: Rows, routine: str) -> "Series[float]":
 
 @trainings
 def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]":
-    """Return a measurement of networks that generate tuples of two primes and their product.
+    """Return a measurement of networks that are trained to generate tuples of two primes and their product.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -230,9 +228,10 @@ def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]
 
 @trainings
 def least_valid(rows: Rows, digits: int) -> "Series[float]":
-    """Return the smallest share of valid tuples over networks with different orders of the numbers.
+    """Return the smallest share of valid tuples that networks generate, over several orders of the numbers.
 
     A tuple contains a semiprime pq and its factors p and q. It is valid if p and q are primes and pq is their product.
+    One network is trained for each order.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

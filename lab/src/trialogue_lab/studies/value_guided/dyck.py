@@ -72,10 +72,10 @@ def sample_prompts(config: Config, number: int, seed: int, role: str) -> tuple[T
 
 
 def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Train a model of Dyck strings (balanced brackets), and measure all samplers on it.
+    """Train a language model of balanced brackets, and measure all value-guided samplers on it.
 
-    The value of a prefix is the expected outcome of its completions. A classifier of prefixes is also trained to
-    predict values.
+    Balanced brackets are also called Dyck strings. The value of a prefix is the expected outcome of its completions. A
+    classifier of prefixes is also trained to predict values.
 
     Args:
         config: Settings of the run.
@@ -111,7 +111,7 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
 def measure_prompt(
     config: Config, model: Transformer, probe: Verifier, prompt: Prefix, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Measure all samplers of Dyck strings (balanced brackets) on one prompt.
+    """Measure all value-guided samplers on one prompt of the language model of balanced brackets.
 
     The value of a prefix is the expected outcome of its completions. Samplers are guided by exact, noisy or trained
     values.

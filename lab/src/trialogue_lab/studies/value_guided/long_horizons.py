@@ -107,7 +107,7 @@ def compute_first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
 
 
 def compute_log_ratios(tokens: NDArray[np.int64], shares: Array, tilt: float) -> Array:
-    """Compute the log ratio of the output probability and the target probability of token sequences.
+    """Compute the log ratio of the output probability and the target probability of each sequence.
 
         log(output probability / target probability)
 

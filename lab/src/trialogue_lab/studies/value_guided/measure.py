@@ -8,14 +8,14 @@ from trialogue_lab.studies.value_guided.trees import measure_trees
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which measure samplers that are guided by values of prefixes.
 
     Args:
         config: Settings of the run.
 
     Returns:
         One task per seed of each experiment: random models with exact distributions, sequences too long for
-        enumeration, and trained models of Dyck strings.
+            enumeration, and trained models of Dyck strings (balanced brackets).
     """
     return [
         *parts_by_seed(config, config.seeds, trees=measure_trees),

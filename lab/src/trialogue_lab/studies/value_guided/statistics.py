@@ -29,7 +29,7 @@ def tree(
     values: str = LAST_TOKEN,
     error: float | None = None,
 ) -> "Series[float]":
-    """Return an exact measurement of value-guided samplers on random models.
+    """Return an exactly computed measurement of value-guided samplers on small random models.
 
     The value of a prefix is the expected outcome of its completions. Action-level sampling weights each next token by
     its value. The random walk moves between prefixes and their extensions. Its first leaf is the first complete
@@ -59,7 +59,7 @@ def tree(
 
 @trees
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
-    """Return the increase of an error or a cost from a short to the longest sequence length.
+    """Return how much an error or a cost of value-guided samplers increases from short to the longest sequences.
 
     It is a measurement of `tree`, for samplers that are guided by approximate values of prefixes.
 
@@ -79,7 +79,7 @@ def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Se
 
 @draws
 def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = None) -> "Series[float]":
-    """Return a measurement of a sampler on sequences that are too long to enumerate.
+    """Return a measurement of a value-guided sampler on sequences that are too long to enumerate.
 
     The samplers are guided by approximate values. The value of a prefix is the expected outcome of its completions.
 
@@ -103,7 +103,7 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
 
 @draws
 def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
-    """Return the estimated error of a value-guided sampler minus its exact value.
+    """Return the error of a value-guided sampler as estimated from samples, minus its exact value.
 
     The error is the total variation distance of the outputs from the target. It is estimated from sampled outputs, and
     also computed exactly. The value of a prefix, which guides the sampler, is the expected outcome of its completions.
@@ -122,11 +122,11 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
 
 @exact
 def cost_exponent(rows: Rows, column: str) -> float:
-    """Return the growth exponent of the cost of the value-guided walk with the sequence length.
+    """Return the exponent b if the cost of the value-guided walk grows like (sequence length)^b.
 
     The walk moves randomly on the tree of prefixes, guided by exact values. The value of a prefix is the expected
-    outcome of its completions. The cost grows like length^b. The exponent b is the slope of a linear fit to the
-    logarithms, without the shortest length.
+    outcome of its completions. The exponent is the slope of a linear fit to the logarithms, without the shortest
+    length.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -138,10 +138,10 @@ def cost_exponent(rows: Rows, column: str) -> float:
 
 @exact
 def largest_cost_exponent(rows: Rows, column: str) -> float:
-    """Return the largest growth exponent of the cost of the value-guided walk with the sequence length.
+    """Return the largest exponent b if the cost of the value-guided walk grows like (sequence length)^b.
 
-    The walk moves randomly on the tree of prefixes, guided by values with errors. The cost grows like length^b. The
-    maximum of the exponent b is over kinds and sizes of errors.
+    The walk moves randomly on the tree of prefixes, guided by values with errors. The maximum is over kinds and sizes
+    of errors.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -162,10 +162,11 @@ def _fit_exponent(table: DataFrame, column: str) -> float:
 
 @exact
 def least_leaf_mass(rows: Rows) -> float:
-    """Return the stationary probability that the walk is at a complete sequence, relative to its lower bound.
+    """Return the smallest probability that the value-guided walk is at a complete sequence, relative to a lower bound.
 
-    The walk moves randomly on the tree of prefixes of sequences of length H. It is guided by values that are
-    wrong by a factor of at most 1 + e. The lower bound is 1 / (2 (1 + e) H).
+    The walk moves randomly on the tree of prefixes of sequences of length H. It is guided by values that are wrong by a
+    factor of at most 1 + e. The stationary probability of complete sequences is divided by the lower bound 1 / (2 (1 +
+    e) H).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -179,11 +180,10 @@ def least_leaf_mass(rows: Rows) -> float:
 
 @exact
 def golden_residual(rows: Rows) -> float:
-    """Return the largest error of closed forms for the value-guided walk with exact values.
+    """Return the largest error of three formulas for the value-guided walk with exact values.
 
-    The walk moves randomly on the tree of prefixes of sequences of length H. The closed forms are for its
-    spectral gap, the stationary probability 1 / (2 H) of complete sequences, and the expected number 2 H^2 of
-    steps to the first one.
+    The walk moves randomly on the tree of prefixes of sequences of length H. The formulas are for its spectral gap, the
+    stationary probability 1 / (2 H) of complete sequences, and the expected number 2 H^2 of steps to the first one.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -203,10 +203,9 @@ def golden_residual(rows: Rows) -> float:
 
 @trainings
 def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> "Series[float]":
-    """Return a measurement of a sampler on trained models of Dyck strings.
+    """Return a measurement of a sampler on a trained language model of balanced brackets (Dyck strings).
 
-    Dyck strings are balanced brackets. Some samplers are guided by values. The value of a prefix is the expected
-    outcome of its completions.
+    Some samplers are guided by values. The value of a prefix is the expected outcome of its completions.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -224,7 +223,7 @@ def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> 
 
 @trainings
 def log_queries(rows: Rows, rule: str, values: str = "", column: str = "queries") -> "Series[float]":
-    """Return log(model calls per output) of a sampler on Dyck strings (balanced brackets).
+    """Return the logarithm of the number of model calls per string of balanced brackets (Dyck string).
 
     Some samplers are guided by values. The value of a prefix is the expected outcome of its completions.
 

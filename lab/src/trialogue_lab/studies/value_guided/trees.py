@@ -47,7 +47,7 @@ def sample_outcome(seed: int, sequence: Prefix) -> float:
 
 
 def measure_trees(config: Config, seed: int, _: Path) -> MeasuredRows:
-    """Compute the output distributions of value-guided samplers on a random model of two tokens.
+    """Compute the output distributions of value-guided samplers on a random model of sequences of two tokens.
 
     The value of a prefix is the expected outcome of its completions. The samplers are guided by exact values, and by
     values with errors of known size.

@@ -27,13 +27,14 @@ _RATE_TOLERANCE = 1e-7
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run, which measure how long generated text follows a stored pattern.
 
     Args:
         config: Settings of the run.
 
     Returns:
-        One task that computes exact values of the corpus and of optimal models, and one task per trained network.
+        One task that computes exact values for the training corpus and for optimal models, and one task per network,
+        which trains it and measures its text.
     """
     networks = [
         Part(f"{seed}-{name.replace(' ', '-')}", partial(measure_network, config, name, seed), lane=str(seed))
@@ -108,9 +109,10 @@ def compute_curves(config: Config, log_probs: Sequence[Tensor]) -> Array:
 
 
 def compute_late_error(config: Config, curves: Array, rates: Array) -> float:
-    """Return how far the decay at the end of the text is from its limit, |log(rate at the end / limit)|.
+    """Return how far the rate at which text leaves its pattern is from its limit, at the end of the text.
 
-    The rate describes how fast the probability falls that text still follows its pattern.
+    The result is |log(rate at the end / limit)|. The rate describes how fast the probability falls that text still
+    follows its pattern.
 
     Args:
         config: Settings with the window (in tokens) at the end of the text over which the decay is averaged.
@@ -124,7 +126,7 @@ def compute_late_error(config: Config, curves: Array, rates: Array) -> float:
 
 
 def measure_references(config: Config, _: Path) -> MeasuredRows:
-    """Compute the exact rates of leaving a pattern, for the corpus and for optimal models.
+    """Compute how fast text of the training corpus and of optimal models stops following its pattern.
 
     An optimal model predicts the next token by its exact probability given a fixed number of previous tokens.
 
@@ -271,7 +273,7 @@ def make_hamiltonian(model: Transformer, name: str, window: int) -> Autoregressi
 def measure_text(
     config: Config, oracle: Autoregressive, network: dict[str, Any], temperature: float, exact: Array | None
 ) -> MeasuredRows:
-    """Generate text that continues each pattern, and measure how long it follows the pattern.
+    """Generate text with a model that continues each pattern, and measure how long it follows the pattern.
 
     Args:
         config: Settings of the run.

@@ -66,10 +66,10 @@ def select_text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
 
 
 def select_rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
-    """Return the exact rates at which generated text stops following a pattern.
+    """Return the exact rates at which text of the trained networks stops following its pattern.
 
-    Networks with a finite context are trained on noisy periodic patterns. For text of n tokens, the probability that it
-    still follows its pattern falls like exp(-rate n).
+    The networks have a finite context and are trained on noisy periodic patterns. For text of n tokens, the probability
+    that it still follows its pattern falls like exp(-rate n).
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -109,7 +109,7 @@ def find_lowest_temperature(rows: Rows) -> float:
 
 @exact
 def corpus(rows: Rows, column: str) -> float:
-    """Return an exactly computed property of the training corpus.
+    """Return an exactly computed property of the corpus on which the networks are trained.
 
     Every sequence of the corpus follows a periodic pattern, but each token is wrong with a given probability.
 
@@ -123,7 +123,7 @@ def corpus(rows: Rows, column: str) -> float:
 
 @exact
 def decades_beyond_crossing(rows: Rows) -> float:
-    """Return the largest ratio (measured length of coherent text / predicted length), as a decimal logarithm.
+    """Return the largest factor by which text of a network follows its pattern longer than theory predicts, as log10.
 
     Text is coherent while it follows one periodic pattern. The measured length is 1 / rate, where rate is the
     exact rate per token at which a network's text leaves its pattern. Theory predicts the text length from
@@ -141,7 +141,7 @@ def decades_beyond_crossing(rows: Rows) -> float:
 
 @exact
 def best_step(rows: Rows) -> float:
-    """Return the smallest benefit of one more token of context for an optimal model.
+    """Return the smallest benefit of one more token of context for an optimal model that should follow a pattern.
 
     The optimal model predicts the next token from the previous w tokens. Its rate r(w) is the exact rate per token at
     which its text stops following a periodic pattern. The benefit is log(r(w) / r(w + 1)).
@@ -158,7 +158,7 @@ def best_step(rows: Rows) -> float:
 
 @trainings
 def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Series[float]":
-    """Return a measurement of the text that one network generated.
+    """Return a measurement of the text that one network generated, for example how long it follows a pattern.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -175,10 +175,10 @@ def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Seri
 
 @trainings
 def unlimited_gain(rows: Rows) -> "Series[float]":
-    """Return the increase in coherent texts when attention is unlimited instead of cropped.
+    """Return how many more texts follow their pattern to the end with unlimited attention than with a cropped context.
 
-    A text is coherent if it follows its pattern to the end. The share of coherent texts is computed for the network
-    with unlimited attention. The share for the network with the longest cropped context is subtracted.
+    The share of such texts is computed for the network with unlimited attention. The share for the network with the
+    longest cropped context is subtracted.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -192,7 +192,7 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def measured_rate_error(rows: Rows) -> "Series[float]":
-    """Return the natural log ratio (observed / expected) of the number of texts that leave their pattern.
+    """Return how many more texts leave their pattern than expected, as a natural log ratio (observed / expected).
 
     The expected number is computed from the exact rates at which networks with a finite context leave a
     pattern. The first tokens of a text are omitted, because they depend on the noise-free prompt.
@@ -211,9 +211,10 @@ def measured_rate_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def mean_run_error(rows: Rows) -> "Series[float]":
-    """Return the natural log ratio (observed / exact) of the mean number of tokens until text leaves its pattern.
+    """Return how much longer text follows its pattern than expected, as a natural log ratio (observed / exact).
 
-    Texts that follow their pattern to the end count with their full length.
+    The length is the mean number of tokens until text leaves its pattern. Texts that follow their pattern to the end
+    count with their full length.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.
@@ -227,7 +228,7 @@ def mean_run_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Series[float]":
-    """Return the smallest benefit of a longer context for keeping text in one pattern.
+    """Return the smallest benefit of a longer context for a network that should follow a pattern.
 
         benefit = log(rate with the shorter context / rate with the longer context)
 
@@ -248,7 +249,7 @@ def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Se
 
 @trainings
 def colder(rows: Rows, tells: bool) -> "Series[float]":
-    """Return the smallest benefit of a low temperature for keeping text in one pattern.
+    """Return the smallest benefit of a low temperature for a network that should follow a pattern.
 
         benefit = log(rate at temperature 1 / rate at the lowest positive temperature)
 
@@ -269,10 +270,10 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
 
 @trainings
 def above_best(rows: Rows, sliding: bool) -> "Series[float]":
-    """Return the natural log ratio of the rates at which text leaves its pattern: networks / optimal model.
+    """Return how much faster the text of networks leaves its pattern than text of an optimal model, as a log ratio.
 
-    The rate is the exact rate per token at which text stops following a periodic pattern. The optimal model
-    sees equally many previous tokens, and predicts the next token by its exact probability.
+    The rate is the exact rate per token at which text stops following a periodic pattern. The optimal model sees
+    equally many previous tokens, and predicts the next token by its exact probability.
 
     Args:
         rows: Measurements of a run, with one DataFrame per kind.

@@ -29,7 +29,7 @@ AtLeastTwo = Annotated[int, Ge(2)]
 
 
 class CliqueAssumption(NamedTuple):
-    """Constants for which the published bounds on a clique hold (Assumption 4.1.5 of the thesis).
+    """Parameters of an Ising model with one clique, for which published bounds hold (Assumption 4.1.5 of the thesis).
 
     A clique is a set of equally coupled spins x_i = ±1. The model is p(x) ∝ exp(sum_i h_i x_i + J sum x_i
     x_j), where the second sum is over pairs of spins in the clique.
@@ -77,10 +77,10 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
 
 
 class ModeComparison(NamedTuple):
-    """Differences of log-probabilities that show which states of a clique are most likely (Proposition 4.3.3).
+    """Differences of log-probabilities that show which states of an Ising model with a clique are most likely.
 
-    In states x, all spins of the clique are up. In states y, all of them are down. All other states are
-    called z.
+    In states x, all spins of the clique are up. In states y, all of them are down. All other states are called z
+    (Proposition 4.3.3).
 
     Attributes:
         up_over_down: Smallest log p(x) - log p(y). It is positive by the proposition.
@@ -95,9 +95,10 @@ class ModeComparison(NamedTuple):
 
 
 def compare_modes(model: Ising) -> ModeComparison:
-    """Compare the log-probabilities of states with all spins of a clique up, all down, and others (Proposition 4.3.3).
+    """Compare the log-probabilities of the two modes of an Ising model with a clique (Proposition 4.3.3).
 
-    All states are enumerated.
+    A clique is a set of coupled spins. In one mode, all of its spins are up, and in the other one, all are down. All
+    states are enumerated.
 
     Args:
         model: Ising model that satisfies Assumption 4.1.5 (see `clique_assumption`).
@@ -251,13 +252,12 @@ def one_step_corollary(
     delta: Probability,
     steps: Count,
 ) -> OneStepBounds:
-    """Check the assumptions of Corollary 4.1.1 and return its two bounds.
+    """Return bounds that compare one joint step of a sampler with M independent parallel steps (Corollary 4.1.1).
 
-    With high probability, one step of k-Gibbs turns all spins of a clique C up, but M steps of independent
-    parallel sampling do not. The assumptions are:
+    The sampled Ising model has a clique C of coupled spins. With high probability, one step of k-Gibbs turns all of
+    them up, but M steps of independent parallel sampling do not. The assumptions are:
 
-    - Assumption 4.1.6: |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4 - delta) / delta) and J_0 >= 1/2
-      |C| ln 2.
+    - Assumption 4.1.6: |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4 - delta) / delta) and J_0 >= 1/2 |C| ln 2.
     - Assumption 4.1.7: k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta)).
     - Assumption 4.1.5 (see `CliqueAssumption`), which is not checked here.
 
@@ -305,7 +305,9 @@ class SmallestParameters(NamedTuple):
 
 @validated
 def smallest_parameters(clique: AtLeastTwo, *, delta: Probability, steps: Count) -> SmallestParameters:
-    """Return the smallest parameters to which `one_step_corollary` applies (Assumption 4.1.6).
+    """Return the smallest parameters of a clique to which `one_step_corollary` applies (Assumption 4.1.6).
+
+    A clique is a set of coupled spins of an Ising model.
 
     Args:
         clique: Number |C| of spins in the clique, which determines the smallest J_0.
@@ -321,7 +323,7 @@ def smallest_parameters(clique: AtLeastTwo, *, delta: Probability, steps: Count)
 
 @validated
 def smallest_block_size(sites: AtLeastTwo, clique: AtLeastTwo, delta: Probability) -> int:
-    """Return the smallest number k of jointly resampled spins that Assumption 4.1.7 allows.
+    """Return the smallest number k of jointly resampled spins to which `one_step_corollary` applies (Assumption 4.1.7).
 
     It is max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta)), rounded up.
 

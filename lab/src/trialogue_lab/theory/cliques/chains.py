@@ -24,10 +24,10 @@ LogMatrix = Annotated[ArrayLike, Reals("states states", infinite="both")]
 
 @validated
 def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, block_size: Count) -> Array:
-    """Return the log transition matrix of the number of up spins in a clique under k-Gibbs.
+    """Return the log transition matrix of k-Gibbs, with the number of up spins in a clique as the state.
 
-    Each step chooses k of the N spins uniformly and resamples them jointly given all others (Definition
-    4.1.10).
+    A clique is a set of coupled spins of an Ising model. Each step chooses k of the N spins uniformly and resamples
+    them jointly given all others (Definition 4.1.10).
 
     Args:
         sites: Number N of spins of the model.
@@ -62,9 +62,10 @@ def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, bl
 
 @validated
 def parallel_chain(clique: Count, coupling: Finite, field: Finite) -> Array:
-    """Return the log transition matrix of the number of up spins under independent parallel sampling.
+    """Return the log transition matrix of independent parallel sampling, with the number of up spins as the state.
 
-    Each step resamples every spin given the previous values of all others (Definition 4.1.11, equation 4.4).
+    The spins belong to a clique of an Ising model, a set of coupled spins. Each step resamples every spin given the
+    previous values of all others (Definition 4.1.11, equation 4.4).
 
     Args:
         clique: Number of spins in the clique.
@@ -141,7 +142,7 @@ def hitting_probability(log_matrix: LogMatrix, steps: Natural) -> Array:
 
 @validated
 def escape_probability(log_matrix: LogMatrix, up: Natural, steps: Natural) -> Array:
-    """Return the probability that the number of up spins exceeds `up` within a number of steps.
+    """Return the probability that a Markov chain on numbers of up spins exceeds `up` within a number of steps.
 
     Args:
         log_matrix: Log transition matrix (states, states) on the number of up spins.

@@ -42,7 +42,7 @@ class BestGenerator(NamedTuple):
 
 @validated
 def overlap(success: Chances, first: Tensor, target: Tensor | None = None) -> float:
-    """Return the overlap of a generator of [product, factor, factor] with the target distribution.
+    """Return how much the distribution of a generator of [product, factor, factor] overlaps with the target.
 
     The overlap is one minus the total variation distance, sum_i min(a_i p_i, t_i).
 
@@ -105,7 +105,7 @@ def optimal_generator(success: Chances, target: Tensor | None = None) -> BestGen
 
 @validated
 def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
-    """Return probabilities of factoring for which the upper bound `overlap_bound` is attained.
+    """Return example probabilities of factoring a product, for which the upper bound `overlap_bound` is attained.
 
     They are k/N for the first k of N products and 0 for the others.
 
@@ -142,7 +142,7 @@ def semiprime_masses(tuples: SemiprimeTuples) -> dict[int, float]:
 
 
 def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float]) -> ListedDistribution:
-    """Build the language model whose outputs [product, factor, factor] come closest to the uniform distribution.
+    """Return the language model whose outputs [product, factor, factor] come closest to the uniform distribution.
 
     It writes product s with the probability from `optimal_generator`, and then the correct factors with
     probability `success[s]`, and zeros otherwise.

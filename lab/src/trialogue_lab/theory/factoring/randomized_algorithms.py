@@ -30,7 +30,10 @@ CoinFunction = Callable[[Prefix, int], int]
 
 @validated
 def derandomize(function: CoinFunction, outcomes: Count, vocab_size: int, length: Count) -> Table:
-    """Average a randomized next-token function over its random numbers (footnote 1 of the source).
+    """Return a model with the same next-token distribution as a randomized algorithm (footnote 1 of the source).
+
+    The algorithm computes the next token from the prefix and a random number. The distribution is its average over all
+    random numbers.
 
     Args:
         function: Function from a prefix and a random integer below `outcomes` to the next token.

@@ -26,7 +26,7 @@ Factors = tuple[int, int]
 
 @validated
 def digits_of_factors(product: Count) -> int:
-    """Return the number of digits n of each factor, given the product of two primes of n digits.
+    """Return the number n of digits of the two prime factors of a product. Both factors have n digits.
 
     It is ceil(log10(product) / 2), computed in exact arithmetic (footnote 3).
 
@@ -171,7 +171,7 @@ class TupleByTrials:
         return self._digit(chosen, 2 * n, prefix)
 
     def _digit(self, field: Prefix, start: int, prefix: Prefix) -> int:
-        """Return the next digit of the number with digits `field`, which starts at position `start` of the tuple."""
+        """Return the next digit of the number `field` (its digits), which starts at position `start` of the tuple."""
         written = prefix[start:]
         if len(field) <= len(written) or field[: len(written)] != written:
             raise InputError("tokens", prefix, "no tuple starts with this prefix")
@@ -252,7 +252,7 @@ def first_number_costs(
 
 @validated
 def share_factored(digits: Count, divisions: Count) -> float:
-    """Return the probability that a number of trial divisions factors the product of two random primes.
+    """Return the probability that the product of two random primes is factored by a number of trial divisions.
 
     Args:
         digits: Number of digits of a prime.

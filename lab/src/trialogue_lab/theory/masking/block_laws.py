@@ -36,7 +36,7 @@ _MOST_BLOCKS = 100_000
 
 
 class Fibers(NamedTuple):
-    """All sequences, grouped so that the sequences of a group differ only at the masked positions K.
+    """Groups of sequences that differ only at the masked positions K.
 
     Each row of the arrays is a group, with one column for every choice of the masked tokens.
 
@@ -223,9 +223,10 @@ def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribu
 
 @validated
 def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return the transition matrix of a chain on pairs of a sequence and a fixed set of masked positions.
+    """Return the transition matrix of a sampler that always resamples the same set of masked positions.
 
-    Each step resamples the masked tokens x_K from p(x_K | x_{-K}, K) and keeps the set K (equation 4.26).
+    Its states are pairs of a sequence and a set K of masked positions. Each step resamples the masked tokens x_K from
+    p(x_K | x_{-K}, K) and keeps K (equation 4.26).
 
     Args:
         probabilities: Probabilities p (states,) of the sequences.

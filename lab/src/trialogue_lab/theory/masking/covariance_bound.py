@@ -20,11 +20,11 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
 
 
 class CovarianceBound(NamedTuple):
-    """Result of testing the bound Gamma ⪯ C I^{-1} on the covariance of an estimate (Theorems 4.1.2 and 4.1.3).
+    """Result of testing an upper bound on the covariance of parameter estimates (Theorems 4.1.2 and 4.1.3).
 
-    Gamma is the asymptotic covariance of the pseudolikelihood estimate, which predicts masked tokens from the
-    others. I is the Fisher information, and C the Poincaré constant of the chain that resamples the masked
-    tokens. A ⪯ B means that B - A is positive semidefinite.
+    The bound is Gamma ⪯ C I^{-1}. Gamma is the asymptotic covariance of the pseudolikelihood estimate, which predicts
+    masked tokens from the others. I is the Fisher information, and C the Poincaré constant of the chain that resamples
+    the masked tokens. A ⪯ B means that B - A is positive semidefinite.
 
     Attributes:
         constant: C, which is small if the chain mixes fast (see `poincare_constant`).
@@ -43,11 +43,11 @@ class CovarianceBound(NamedTuple):
 def bound_covariance(
     probabilities: Tensor, features: Tensor, distribution: BlockDistribution
 ) -> CovarianceBound:
-    """Test the bound Gamma ⪯ C I^{-1} on the covariance of the pseudolikelihood estimate (Theorems 4.1.2 and 4.1.3).
+    """Test an upper bound on the covariance of parameters that are estimated from masked tokens.
 
-    The estimate maximizes the mean log-probability of masked tokens given the others. Gamma is its asymptotic
-    covariance, I the Fisher information, and C the Poincaré constant of `block_dynamics`. The model is
-    assumed to be correct and its parameters identifiable.
+    The bound is Gamma ⪯ C I^{-1} (Theorems 4.1.2 and 4.1.3). The estimate maximizes the mean log-probability of masked
+    tokens given the others. Gamma is its asymptotic covariance, I the Fisher information, and C the Poincaré constant
+    of `block_dynamics`. The model is assumed to be correct and its parameters identifiable.
 
     Args:
         probabilities: Probabilities (states,) of the sequences under an exponential family p ∝ exp(theta .

@@ -225,11 +225,12 @@ def chi_square_decay(
 def block_dirichlet_form(
     probabilities: Tensor, distribution: BlockDistribution, f: Tensor, g: Tensor
 ) -> float:
-    """Return the Dirichlet form of a chain that resamples masked tokens, as a mean covariance (Proposition 4.1.1).
+    """Return the Dirichlet form of a Markov chain that resamples masked tokens, as a mean covariance.
 
         E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g)
 
-    The chain (see `joint_block_dynamics`) resamples the tokens X_K of a sequence X at the masked positions K.
+    The chain (see `joint_block_dynamics`) resamples the tokens X_K of a sequence X at the masked positions K. This is
+    Proposition 4.1.1.
 
     Args:
         probabilities: Probabilities (states,) of the sequences X.

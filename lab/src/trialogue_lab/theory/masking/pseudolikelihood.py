@@ -127,12 +127,13 @@ def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
 def pseudolikelihood_information(
     probabilities: Tensor, features: Features, distribution: InstanceOf[BlockDistribution]
 ) -> Tensor:
-    """Return the information matrix of masked training, the inverse of the estimate's asymptotic covariance.
+    """Return the information matrix of parameters that are estimated from masked tokens.
 
         I_PL = E[Cov(F | X_{-K}, K)]
 
-    It is the mean covariance of the features F given the tokens outside a random set K of masked positions
-    (Lemmas 4.1.2 and 4.3.3). The data must have the distribution of the model.
+    Its inverse is the asymptotic covariance of the estimate. It is the mean covariance of the features F given the
+    tokens outside a random set K of masked positions (Lemmas 4.1.2 and 4.3.3). The data must have the distribution of
+    the model.
 
     Args:
         probabilities: Probabilities (states,) of all sequences, for the model and the data.
@@ -161,10 +162,10 @@ def sandwich_covariance(
     distribution: InstanceOf[BlockDistribution],
     masks_per_sample: Masks = 1,
 ) -> Tensor:
-    """Return the asymptotic covariance of an estimate from masked tokens, even for a misspecified model.
+    """Return the asymptotic covariance of parameters that are estimated from masked tokens.
 
-    The covariance is H^{-1} V H^{-1} (Lemmas 4.1.1 and 4.3.9), where H is the Hessian of the expected loss
-    and V the covariance of the gradient of one sample.
+    The model may be misspecified. The covariance is H^{-1} V H^{-1} (Lemmas 4.1.1 and 4.3.9), where H is the Hessian of
+    the expected loss and V the covariance of the gradient of one sample.
 
     Args:
         data: Distribution of the data (states,).

@@ -46,14 +46,14 @@ def sample_bound(
     eps: NonNegative,
     delta: Probability,
 ) -> SampleBound:
-    """Return the bound of Theorem 4.1.4 on the distance between a fitted distribution and the true one.
+    """Return an upper bound on the distance between a distribution fitted to masked tokens and the true one.
 
         bound = sqrt(C_AT / 2 (loss + B ln(1 / beta) + eps)) + C
         B     = sqrt(2^{3N} |Omega|^N C_eps / (m delta)) + sqrt(ln(8 C_eps / delta) / (2 n))
         C     = sqrt(|Omega|^{3N} / (8 delta n))
 
-    The bound holds with a probability of at least 1 - delta. It does not vanish for many samples, because the
-    loss contains the conditional entropy of the data.
+    This is Theorem 4.1.4, and the distance is the total variation. The bound holds with a probability of at least 1 -
+    delta. It does not vanish for many samples, because the loss contains the conditional entropy of the data.
 
     Args:
         sites: Number N of positions in a sequence.
@@ -100,12 +100,12 @@ def empirical_distribution_bound(
 def mask_average_bound(
     *, sites: Count, vocab_size: Count, samples: Count, masks: Count, beta: Probability, delta: Probability
 ) -> float:
-    """Bound the error of a loss that is averaged over m random masks instead of all masks (Corollary 4.3.1).
+    """Return an upper bound on the error of a loss that is averaged over m random masks instead of all masks.
 
         bound = (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta)
 
-    The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions.
-    For fixed parameters, the bound holds with a probability of at least 1 - delta.
+    This is Corollary 4.3.1. The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of
+    masked positions. For fixed parameters, the bound holds with a probability of at least 1 - delta.
 
     Args:
         sites: Number N of positions in a sequence.
@@ -143,14 +143,14 @@ def mask_average_deviation(
     eps: Positive,
     t: Positive,
 ) -> DeviationBound:
-    """Bound the error of a loss averaged over m random masks, with the probability that the bound holds (Lemma 4.3.5).
+    """Return an upper bound on the error of a loss that is averaged over m random masks, and its probability to hold.
 
         bound       = 2^N eps ln(1/beta) + t / n
         probability = 1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta)))
 
-    The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions. Its error
-    is the difference from the average over all masks, for one fixed parameter. The bound holds with at least this
-    probability.
+    This is Lemma 4.3.5. The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked
+    positions. Its error is the difference from the average over all masks, for one fixed parameter. The bound holds
+    with at least this probability.
 
     Args:
         sites: Number N of positions in a sequence.

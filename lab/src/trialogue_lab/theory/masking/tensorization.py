@@ -22,7 +22,7 @@ from trialogue_lab.theory.masking.block_laws import (
 
 
 def smallest_conditional(probabilities: Tensor, distribution: BlockDistribution) -> float:
-    """Return the smallest positive probability p(x_K | x_{-K}, K) of masked tokens given the other tokens.
+    """Return the smallest positive probability of masked tokens given the other tokens, p(x_K | x_{-K}, K).
 
     It is the constant beta of Assumption 4.1.3 for a single distribution p.
 

@@ -65,7 +65,10 @@ class ApproximateNetwork(NamedTuple):
 
 
 class _FeatureRegression:
-    """Linear regression from the features of contexts (outputs of random attention heads) to target network outputs."""
+    """Linear regression from features of contexts to the outputs that a network should have.
+
+    The features are the outputs of random attention heads.
+    """
 
     def __init__(
         self,
@@ -127,10 +130,10 @@ def memorize_approximately(
     prior: Tensor | None = None,
     encoder: Encoder | None = None,
 ) -> ApproximateNetwork:
-    """Build an attention-only transformer that approximates more distributions than it can store exactly.
+    """Build an attention-only transformer that returns given next-token distributions approximately.
 
-    The features of a context are the outputs of attention heads with random weights and the embedding of the last
-    token. There are fewer features than contexts.
+    It is too small to return all of them exactly. The features of a context are the outputs of attention heads with
+    random weights and the embedding of the last token. There are fewer features than contexts.
 
     Args:
         targets: Log-probabilities (T, N) of the N tokens after each context, without zeros.

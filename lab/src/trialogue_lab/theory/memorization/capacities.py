@@ -28,7 +28,7 @@ def capacity(width: Count, head_width: Count, heads: Natural) -> int:
 
 @validated
 def previous_capacity(head_width: Count, heads: Natural) -> int:
-    """Return the earlier lower bound on the number of contexts that a network can store.
+    """Return the number of contexts that a network can store by an earlier bound.
 
     It is H (d_h - 1) + 1, for H heads of width d_h. A context is stored if the network predicts a given next token
     after it. The bound is from Mahdavi, Liao and Thrampoulidis (2024), for contexts of at most d tokens and embeddings
@@ -43,7 +43,7 @@ def previous_capacity(head_width: Count, heads: Natural) -> int:
 
 @validated
 def accuracy_bound(stored: NonNegative, contexts: Count, vocab_size: Annotated[int, Ge(2)]) -> float:
-    """Return the accuracy of a network that guesses the next token after contexts not stored.
+    """Return the accuracy of a network that stores some contexts and guesses the next token after all others.
 
     It is phi(X) = 1 / N + (1 - 1 / N) X / T (Corollary 2), or 1 if X >= T. The contexts are equally likely.
 

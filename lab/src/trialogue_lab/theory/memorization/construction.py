@@ -91,8 +91,8 @@ def memorize(
 ) -> MemorizedNetwork:
     """Build an attention-only transformer that returns given next-token distributions after given contexts.
 
-    If the width d is below N - 1, the logits cannot have full rank. The network then stores the nearest distributions
-    with logits of rank d, found by `nearest_encoder`.
+    The weights are computed, not trained. If the width d is below N - 1, the logits cannot have full rank. The network
+    then stores the nearest distributions with logits of rank d, found by `nearest_encoder`.
 
     Args:
         targets: Log-probabilities (T, N) float64, or tokens (T,) int64 if each context has a single next token.

@@ -30,7 +30,7 @@ _CERTAIN = 30.0
 
 
 class Encoder(NamedTuple):
-    """Next-token distributions with logits `states` @ `unembedding`.T (T, N) of rank d, and their error.
+    """Table of next-token distributions with logits `states` @ `unembedding`.T (T, N) of rank d, and its error.
 
     Attributes:
         unembedding: Matrix W (N, d) float64, one row per token.
@@ -155,7 +155,7 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
 
 @validated
 def harmonic_vectors(vocab_size: Annotated[int, Ge(2)], width: Annotated[int, Ge(2)]) -> Tensor:
-    """Return one vector per token, such that each vector has its largest inner product with itself.
+    """Return one vector per token such that the inner product of a vector with itself exceeds that with all others.
 
     The components of vector g are cosines and sines of multiples of 2 pi g / N. For d = 2, the vectors lie on
     a circle (Proposition 3). For odd d, the last column is zero.
@@ -205,7 +205,7 @@ def association_encoder(
 
 
 class LookUp(NamedTuple):
-    """Encoder that keeps the most likely token and the entropy of each target, with error bounds (Theorem 2).
+    """Approximation of next-token distributions that keeps their most likely tokens and entropies (Theorem 2).
 
     Attributes:
         encoder: The encoder, next-token distributions with logits of rank d.
@@ -223,7 +223,7 @@ class LookUp(NamedTuple):
 
 @validated
 def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None, seed: int = 0) -> LookUp:
-    """Approximate distributions by logits of rank d that keep each most likely token and the entropy (Theorem 2).
+    """Approximate distributions by logits of rank d that keep the most likely token and the entropy (Theorem 2).
 
     The unembedding W has random unit vectors as rows. The state of a context is the row of its most likely
     token, multiplied by a scale that gives the approximation the entropy of the target.

@@ -17,7 +17,7 @@ from trialogue_lab.theory.memorization.encoders import Encoder
 
 
 def pad_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
-    """Return the outputs that a network must have to produce given logits.
+    """Return the outputs that a network must have before its output layer, to produce given logits.
 
     The encoder has fewer columns than the network's width d. The remaining columns are not read by the output layer.
     They copy the skip connection, which keeps its matrix invertible.
@@ -37,10 +37,11 @@ def pad_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
 def complete_map(
     solution: NDArray[np.float64], features: NDArray[np.float64], width: int
 ) -> NDArray[np.float64]:
-    """Make the part of a linear map that acts on the skip connection invertible, without changing its outputs.
+    """Extend a linear map of a network's features so that it can be converted to weights, without changing its outputs.
 
-    The map sends the features of a context (head outputs, and the embedding of the last token) to the network
-    output. Directions that no last token uses are sent to unused output directions instead of zero.
+    The map sends the features of a context (head outputs, and the embedding of the last token) to the network output.
+    Its part that acts on the skip connection must be invertible. Directions that no last token uses are sent to unused
+    output directions instead of zero.
 
     Args:
         solution: Minimum-norm map (H d_h + d, d) from features to outputs. The last d rows act on the skip

@@ -5,7 +5,7 @@ from trialogue.validation import Count, validated
 
 @validated
 def independent_integers(count: Count, degree: Count, coefficient: Count) -> tuple[int, ...]:
-    """Return integers x_1, ..., x_n at which no non-zero polynomial with small integer coefficients vanishes.
+    """Return integers x_1, ..., x_n at which all polynomials with small integer coefficients are nonzero.
 
     The polynomials have degree at most D in each variable and integer coefficients from -C to C. With x_i =
     (2 C + 1)^((D + 1)^(i - 1)), the value of such a polynomial determines its coefficients.

@@ -33,7 +33,7 @@ _SPREAD = 5.0
 
 @validated
 def generic_network(config: InstanceOf[AttentionOnlyConfig], seed: Natural = 0) -> AttentionOnly:
-    """Return a float64 attention-only network with normally distributed random weights.
+    """Return an attention-only network with normally distributed random weights, in float64.
 
     The query-key weights are scaled so that attention is neither uniform nor concentrated on one position. In
     both cases the features would be nearly linearly dependent.
@@ -101,7 +101,7 @@ def feature_rank(
 
 @validated
 def printed_rank(contexts: Count, width: Count, head_width: Count, heads: Natural) -> int:
-    """Return the rank of a network's features that the document states (Lemma 2 and Theorem 1).
+    """Return the number of linearly independent features of a network as published (Lemma 2 and Theorem 1).
 
     It is min(T, H d_h + d) for T contexts, H heads of width d_h and embedding width d. The features of a context are
     the outputs of the attention heads and the embedding of the last token. See `expected_rank` for the true rank.

@@ -129,7 +129,7 @@ def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
 
 @validated
 def splice_energies(energies: Energies, patterns: Patterns) -> Tensor:
-    """Return the energies of all sequences that switch once from pattern 0 to another pattern.
+    """Return the energies of all sequences that switch once from the first pattern to another one.
 
     Such a sequence consists of the first b tokens of pattern 0 and the remaining tokens of pattern n.
 
@@ -194,11 +194,10 @@ class OneWall(NamedTuple):
 
 @validated
 def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> OneWall:
-    """Return the exact number and weight of the sequences that switch once away from pattern 0.
+    """Return the exact number and weight of the sequences that switch once from the first pattern to another one.
 
-    Such a sequence has the first tokens of pattern 0 and the remaining tokens of another pattern. Equal
-    sequences count once, and sequences that equal a given pattern do not count. Equations 3 to 5 bound the
-    result.
+    Such a sequence has the first tokens of pattern 0 and the remaining tokens of another pattern. Equal sequences count
+    once, and sequences that equal a given pattern do not count. Equations 3 to 5 bound the result.
 
     Args:
         energies: Energies (V,) * W of a window of W tokens; infinite for forbidden windows.
@@ -221,7 +220,7 @@ def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> O
 
 @validated
 def stored_pattern_count(energies: Energies, length: Count) -> int:
-    """Return the exact number of sequences with energy zero.
+    """Return the exact number of sequences of a Potts chain with energy zero, which are the stored patterns.
 
     Args:
         energies: Energies (V,) * W of a window.
@@ -240,12 +239,13 @@ def stored_pattern_count(energies: Energies, length: Count) -> int:
 
 @validated
 def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> float:
-    """Return the rate c at which it becomes less likely that a longer sequence repeats a stored pattern.
+    """Return how fast the probability of a stored pattern falls with the sequence length, as a rate c.
 
         P(a sequence of L tokens has energy zero) ∝ exp(-c L), with c = log(lambda_all / lambda_zero)
 
-    lambda_all is the leading eigenvalue of the transfer matrix, whose entries are exp(-energy / T) for
-    windows. lambda_zero is the leading eigenvalue if only windows of energy zero are allowed.
+    Stored patterns are the sequences of energy zero. lambda_all is the leading eigenvalue of the transfer matrix, whose
+    entries are exp(-energy / T) for windows. lambda_zero is the leading eigenvalue if only windows of energy zero are
+    allowed.
 
     Args:
         energies: Energies (V,) * W of a window; infinite for forbidden windows.
@@ -267,13 +267,13 @@ def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> floa
 
 @validated
 def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
-    """Return the rate c at which it becomes less likely that a longer sequence has no domain wall.
+    """Return how fast the probability of no domain wall falls with the sequence length, as a rate c.
 
         P(a sequence of L tokens has no wall) ∝ exp(-c L), with c = log(lambda / lambda_0)
 
-    Each window is labeled with the closest stored pattern and its shift (see `PottsChain.window_labels`).
-    There is no domain wall if all labels are equal. lambda is the leading eigenvalue of the transfer matrix,
-    and lambda_0 the largest one if only windows of a single label are allowed.
+    Each window is labeled with the closest stored pattern and its shift (see `PottsChain.window_labels`). There is no
+    domain wall if all labels are equal. lambda is the leading eigenvalue of the transfer matrix, and lambda_0 the
+    largest one if only windows of a single label are allowed.
 
     Args:
         chain: Chain created with patterns.

@@ -149,7 +149,9 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
 def convert_to_hamiltonian(
     oracle: Autoregressive, window: Natural, constant: Constant = "global"
 ) -> AutoregressiveHamiltonian:
-    """Convert a next-token model with a finite window into an energy function (equations 7 to 9).
+    """Convert a next-token model into an energy function with the same distribution (equations 7 to 9).
+
+    The next token of the model depends on the last w tokens only.
 
     Args:
         oracle: Model whose next token depends on the last w tokens.

@@ -29,7 +29,7 @@ _PERIODS = 100_000
 def _advance(
     mass: Array, codes: NDArray[np.int64], following: NDArray[np.int64], table: Array, after: Array
 ) -> float:
-    """Move the probability of each window by one token, and return the probability of leaving the pattern."""
+    """Update the probabilities of all windows for one more token. Return the probability of leaving the pattern."""
     lost, contexts, tokens = 0.0, table.shape[0], table.shape[1]
     for index in range(len(mass)):
         if mass[index] == 0:
@@ -178,7 +178,7 @@ class PatternSurvival:
         raise InputError("log_probs", rate, hint)
 
     def _step(self, position: int, mass: Array, table: Array) -> tuple[Array, float]:
-        """Sample one more token.
+        """Compute the probabilities of all windows after one more token.
 
         Returns the probabilities of windows that still follow the pattern, and the probability of the others.
         """

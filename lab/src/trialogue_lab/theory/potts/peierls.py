@@ -20,10 +20,9 @@ from trialogue.validation import Count, Positive, validated
 def peierls_free_energy_bound(
     perimeter: Count, min_energy: Positive, temperature: Positive, patterns: Annotated[int, Ge(2)]
 ) -> float:
-    """Return a lower bound on the free energy of domain walls of a given perimeter (Theorem 2.1).
+    """Return a lower bound on the free energy of a boundary between two patterns on a square lattice (Theorem 2.1).
 
-    A domain wall is a closed curve around a region with another pattern, on a square lattice. The bound is P E_min - T
-    log[(N - 1) P^2 3^P].
+    The boundary, called a domain wall, is a closed curve of perimeter P. The bound is P E_min - T log[(N - 1) P^2 3^P].
 
     Args:
         perimeter: Perimeter P of the wall: number of neighboring pairs that it separates.

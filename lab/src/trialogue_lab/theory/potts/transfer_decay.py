@@ -34,7 +34,7 @@ Mask = NDArray[np.bool_]
 def compute_decay_rate(
     log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], temperature: float
 ) -> float:
-    """Compute the decay rate of the probability that all windows of a sequence belong to a given set.
+    """Return how fast the probability that all windows of a sequence belong to a given set falls with the length.
 
         rate = log(lambda / lambda_kept)
 

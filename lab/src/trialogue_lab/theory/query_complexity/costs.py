@@ -145,7 +145,7 @@ def _make_rare_output_error(chance: float) -> InputError:
 
 
 def _compute_acceptance(chance: Tensor, most: float) -> Tensor:
-    """Return the probability (n,) that one of at most `most` draws is accepted."""
+    """Return the probability (n,) that at least one of `most` independent draws is accepted."""
     if most == math.inf:
         return (chance > 0).double()
     # 1 - (1 - a)^R would lose the digits of a small acceptance probability a.

@@ -30,7 +30,7 @@ _LONGEST = 10_000
 
 @validated
 def hidden_string_optimum(length: Annotated[int, Interval(ge=1, le=_LONGEST)]) -> Fraction:
-    """Return the smallest expected number of queries that finds a hidden string of D bits.
+    """Return the smallest expected number of model calls that finds a hidden string of D bits.
 
     The hidden string has even parity and M = 2^(D-1) candidates for its first D - 1 bits. A query tests one
     candidate, and the last one is inferred. The optimum is (M - 1)(M + 2) / (2 M).
@@ -46,7 +46,7 @@ def hidden_string_optimum(length: Annotated[int, Interval(ge=1, le=_LONGEST)]) -
 def hidden_string_values(
     candidates: Annotated[int, Interval(ge=1, le=_MOST_CANDIDATES)], *, infer_last: bool = True
 ) -> list[Fraction]:
-    """Return the smallest expected number of queries that finds a hidden string among m candidates, for each m.
+    """Return the smallest expected number of model calls that finds a hidden string, for each number m of candidates.
 
     A query tests whether one candidate is the hidden string. The optimum satisfies V(m) = 1 + (m - 1) / m V(m - 1).
 
@@ -88,7 +88,7 @@ def search_hidden_string(
     infer_last: bool = True,
     seed: int = 0,
 ) -> Search:
-    """Search for the string of a `HiddenString` model by testing one candidate after another.
+    """Search for the only valid string of a `HiddenString` model by testing one candidate after another.
 
     The first D - 1 bits are the candidate. A test samples one more token, and the search stops when the resulting
     string has even parity.

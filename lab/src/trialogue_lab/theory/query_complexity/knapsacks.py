@@ -93,7 +93,7 @@ def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix |
 
 
 def density(weights: Sequence[int]) -> float:
-    """Return the density D / log2(max X_i) of a knapsack with D weights X_i.
+    """Return the density of a knapsack problem, D / log2(max X_i) for D weights X_i.
 
     It is infinite if no weight exceeds 1.
     """
@@ -141,7 +141,7 @@ def _reduce_lattice(basis: list[list[int]]) -> list[list[int]]:
 
 
 def solves(bits: Prefix, weights: Sequence[int], total: int) -> bool:
-    """Return whether the weights selected by `bits` sum to `total`.
+    """Return whether a subset of weights, selected by `bits`, has the sum `total`.
 
     Args:
         bits: One bit per weight, 1 if it is selected.

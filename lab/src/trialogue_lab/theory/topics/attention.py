@@ -27,7 +27,7 @@ _GRID = 241
 
 
 class _AffineOutput(NamedTuple):
-    """Output of the attention layer as an affine function of attention.
+    """Output of the attention layer as an affine function of its attention weights.
 
     The output is `slope` times attention, plus `base`, plus `mask` times the attention to [MASK].
     """
@@ -48,7 +48,7 @@ def attention_loss(
     values: Values = "block",
     variant: Variant = "printed",
 ) -> Any:
-    """Return the squared loss of an attention layer that predicts masked words of a topic model.
+    """Return the squared loss of one attention layer that predicts masked words of documents from a topic model.
 
     Unnormalized attention weights are `beta` for the query's word, `alpha` for other words of its topic, and
     1 otherwise (Theorems 2.1.3 and 2.1.5). Documents are infinitely long. The loss is summed over words and

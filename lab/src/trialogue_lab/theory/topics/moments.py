@@ -25,7 +25,7 @@ Range = Annotated[tuple[Count, Count], BeforeValidator(as_tuple)]
 
 
 class Moments(NamedTuple):
-    """Second moments that determine the squared loss of a linear prediction of masked words.
+    """Second moments of inputs and targets, which determine the squared loss of predicting masked words linearly.
 
     x is the mean of the one-hot inputs of a document, and y the one-hot original word at a masked position. V is the
     number of words.
@@ -43,7 +43,7 @@ class Moments(NamedTuple):
 def compute_moments(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], lengths: Count | Range | None = None
 ) -> Moments:
-    """Return the second moments of inputs and targets for documents of a topic model.
+    """Compute the second moments of inputs and targets in masked-word prediction on documents of a topic model.
 
     As in equation 2.1, all documents with a masked position have equal weight, and so do the masked positions
     of one document.

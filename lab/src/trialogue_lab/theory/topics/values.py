@@ -22,7 +22,7 @@ Square = Annotated[Tensor, Reals("words words")]
 
 
 class Constants(NamedTuple):
-    """Constants c_1, c_2 and c_3 in the formulas for optimal matrices (Lemma 2.1.1 of the thesis).
+    """Constants c_1, c_2 and c_3 in the formulas for optimal value matrices (Lemma 2.1.1 of the thesis).
 
     They depend on the topic model and on the masking. A word is masked with probability p_m. A masked word is kept with
     probability p_c, replaced by a random word with probability p_r, and replaced by [MASK] otherwise.
@@ -40,7 +40,9 @@ class Constants(NamedTuple):
 
 @validated
 def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Constants:
-    """Compute the constants c_1, c_2 and c_3 in the formulas for optimal matrices (Lemma 2.1.1).
+    """Compute the constants c_1, c_2 and c_3 in the formulas for optimal value matrices (Lemma 2.1.1).
+
+    See `Constants`.
 
     Args:
         model: Topic model with a fixed number of topics per document.
@@ -79,12 +81,12 @@ def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -
 def optimal_values(
     model: InstanceOf[TopicModel], p_mask: float = 0.15, p_correct: float = 0.1, p_random: float = 0.1
 ) -> Tensor:
-    """Return the value matrix W^V with which one attention layer predicts masked words best (Theorem 2.1.2).
+    """Return the value matrix with which one layer of uniform attention predicts masked words best (Theorem 2.1.2).
 
-    Attention is uniform, and documents of the topic model are infinitely long. Of all optimal matrices (Lemma
-    2.1.1), this one has the smallest norm. Row 0, which belongs to [MASK], is zero, and the rest of column 0
-    is constant. Entries for two words have one value for different topics, and a value larger by c_3 / v for
-    the same topic of v words (see `Constants`).
+    The documents come from a topic model and are infinitely long. Of all optimal matrices (Lemma 2.1.1), this one has
+    the smallest norm. Row 0, which belongs to [MASK], is zero, and the rest of column 0 is constant. Entries for two
+    words have one value for different topics, and a value larger by c_3 / v for the same topic of v words (see
+    `Constants`).
 
     Args:
         model: Topic model with T topics of v words.
@@ -109,7 +111,7 @@ def _compute_optimal_values(model: TopicModel, masking: BertMasking) -> Tensor:
 
 @validated
 def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Tensor:
-    """Return the diagonal value matrix D^V of Definition 2.1.2.
+    """Return a diagonal value matrix with which one attention layer predicts masked words (Definition 2.1.2).
 
     Its diagonal is c_3 and its column 0 is -c_1. Row 0, which belongs to [MASK], is zero. See `Constants` for c_1 and
     c_3.
@@ -131,9 +133,9 @@ def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMaski
 def optimal_member(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], seed: Natural = 0
 ) -> Tensor:
-    """Return a random one of the optimal value matrices (Lemma 2.1.1).
+    """Return one of the many optimal value matrices, chosen at random (Lemma 2.1.1).
 
-    The optimum is not unique.
+    One attention layer with uniform attention predicts masked words best with any of them.
 
     Args:
         model: Topic model with T topics of v words.
@@ -161,7 +163,7 @@ def optimal_member(
 def values_violation(
     values: Square, model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]
 ) -> float:
-    """Return the largest violation of the conditions for an optimal value matrix (Lemma 2.1.1).
+    """Return how far a value matrix is from satisfying the conditions for an optimum (Lemma 2.1.1).
 
     The lemma fixes the sum of each row over the words of each topic.
 
@@ -187,7 +189,7 @@ def values_violation(
 def optimal_embedding(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], printed: bool = False
 ) -> Tensor:
-    """Return the optimal product W^E^T W^E of the embedding matrix with itself (Theorem 2.1.1).
+    """Return the product W^E^T W^E of the optimal embedding matrix with itself (Theorem 2.1.1).
 
     It is optimal together with the bias `embedding_bias`. The product is diagonal with c_3 (see `Constants`)
     for words. The entry of [MASK] must be zero.
@@ -212,7 +214,7 @@ def optimal_embedding(
 def embedding_bias(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], printed: bool = False
 ) -> Tensor:
-    """Return the optimal bias b^pred of the prediction head (Theorem 2.1.1).
+    """Return the optimal bias b^pred of the head that predicts masked words (Theorem 2.1.1).
 
     The bias of [MASK] is 0. The bias of each word is -p_m p_r c_3 / (T v). Here p_m is the probability of masking, and
     p_r is the probability that a masked word is replaced by a random word (see `Constants` for c_3).

@@ -69,7 +69,7 @@ class ValueGuidedChain:
 
     @property
     def leaf_mass(self) -> float:
-        """Stationary probability of all complete sequences together."""
+        """Stationary probability that the walk is at a complete sequence."""
         return math.fsum(self.stationary[self.leaf])
 
     def leaf_distribution(self, distribution: Array) -> dict[Sequence_, float]:
@@ -135,7 +135,7 @@ class ValueGuidedChain:
     def leaf_mixing_time(
         self, target: Mapping[Sequence_, float], distance: float = 0.05, max_steps: int = 100_000
     ) -> int:
-        """Return the number of steps after which the complete sequences have almost a given distribution.
+        """Return the number of steps until the walk's complete sequences have almost a given distribution.
 
         The walk starts at the prompt. Its distribution after each step is conditioned on complete sequences.
 

@@ -45,9 +45,10 @@ class FirstLeaf(NamedTuple):
 
 
 def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> FirstLeaf:
-    """Return the distribution of the first complete sequence that the walk reaches, and its expected cost.
+    """Return the distribution of the first complete sequence that a value-guided walk reaches, and its expected cost.
 
-    The tree is treated as an electrical network of series and parallel conductances.
+    The walk moves along the tree of prefixes. The tree is treated as an electrical network of series and parallel
+    conductances.
 
     Args:
         oracle: Next-token model.
@@ -67,7 +68,7 @@ def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[Tr
 def stationary_probabilities(
     oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
-    """Return the stationary distribution of the walk over prefixes.
+    """Return the stationary distribution of a value-guided random walk over prefixes.
 
     The probability of prefix y is proportional to c(y) plus c of its children, with c(y) = p(y) V(y).
     Prefixes of probability zero are omitted.
