@@ -99,7 +99,7 @@ class CloneSettings(Settings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all networks from which clones are sampled, for example ("layers-1", "layers-2", "encoder")."""
+        """Names of all networks that are trained on the text, for example ("layers-1", "layers-2", "encoder")."""
         return (*(factored_name(depth) for depth in self.layers), ENCODER)
 
     def encoder(self) -> TransformerConfig:
@@ -108,7 +108,7 @@ class CloneSettings(Settings):
         return bert(self.vocab_size, self.length, **({} if self.encoder_size == "published" else small))
 
     def encoder_training(self, seed: int) -> TrainingConfig:
-        """Return the training settings of the encoder.
+        """Return the training settings of the encoder, a BERT.
 
         If `encoder_size` is "published", these are the settings of the paper. A small encoder is trained by AdamW for
         fewer steps. The batch size is a multiple of the number of masked copies per sequence, so that a batch contains

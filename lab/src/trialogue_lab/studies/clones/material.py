@@ -71,7 +71,7 @@ def train_or_load_network(config: CloneSettings, name: str, seed: int, artifacts
 
 
 def encoder_batches(corpus: Corpus, encoder: Transformer, training: TrainingConfig) -> MaskedBatches:
-    """Return a function that maps a training step to a batch of masked sequences.
+    """Return a function that maps a training step to a batch of masked sequences, for training the encoder (BERT).
 
     Args:
         corpus: The tokenized text.

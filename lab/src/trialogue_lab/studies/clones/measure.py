@@ -51,7 +51,7 @@ def make_clone_tasks(config: CloneSettings) -> list[Part]:
 
 
 def _measure_clone(config: CloneSettings, name: str, artifacts: Path) -> MeasuredRows:
-    """Train a network, sample a clone of the text from it, and yield one row per measurement of the Markov chains."""
+    """Train a network on the text, and sample sequences (a clone) from it. Yield measurements of the Markov chains."""
     corpus, seed = material.load_corpus(config, artifacts), config.seeds[0]
     network = material.train_or_load_network(config, name, seed, artifacts)
     if name != ENCODER:
@@ -121,7 +121,10 @@ def _measure_factored_networks(config: Config, seed: int, artifacts: Path) -> Me
 
 
 def _measure_encoder_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Train an encoder, and yield its losses on every clone. All encoders have the same initial weights."""
+    """Train a BERT on the text, and yield its losses on every clone (sequences sampled from another network).
+
+    All encoders have the same initial weights.
+    """
     encoder, training = Transformer(config.encoder(), material.INITIAL), config.encoder_training(seed)
     batches = material.encoder_batches(material.load_corpus(config, artifacts), encoder, training)
     losses = record_clone_losses(

@@ -57,7 +57,10 @@ class RowBatches:
 
 
 def _measure_decoder_training(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Train a decoder, and yield its losses on every clone. All decoders have the same initial weights."""
+    """Train a causal language model on the text, and yield its losses on every clone (sampled set of sequences).
+
+    All decoders have the same initial weights.
+    """
     decoder, training = Transformer(config.decoder(), INITIAL), config.decoder_training(seed)
     batches = RowBatches(load_corpus(config, artifacts).train, training.batch_size, seed)
     yield from record_clone_losses(

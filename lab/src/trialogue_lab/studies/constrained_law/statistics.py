@@ -168,7 +168,7 @@ def unexplored(rows: Rows) -> float:
     """Return the largest probability of allowed answers that are missing in the enumeration of answers.
 
     Answers are enumerated until the missing ones have a negligible probability. The maximum is over all questions and
-    over two distributions: the model given the constraint, and masked decoding.
+    over two distributions: the model given the constraint, and masked decoding, which never samples a forbidden token.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

@@ -89,7 +89,10 @@ class TokenTree:
 
     @property
     def masked(self) -> dict[tuple[int, ...], float]:
-        """Probability of each enumerated token sequence under masked decoding. The sum is 1 - `left_q`."""
+        """Probability of each enumerated token sequence under masked decoding, which never samples a forbidden token.
+
+        The sum is 1 - `left_q`.
+        """
         return {tokens: math.exp(log_q) for tokens, (_, log_q) in self.leaves.items()}
 
 

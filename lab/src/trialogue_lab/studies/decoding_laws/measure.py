@@ -49,7 +49,10 @@ def _measure_random_models(config: Config, seed: int, _: Path) -> MeasuredRows:
 
 
 def _measure_uniform_models(config: Config, _: Path) -> MeasuredRows:
-    """Yield the distance of masked decoding from its target for models with uniform next-token distributions."""
+    """Yield the distance of masked decoding from its target, for models with uniform next-token distributions.
+
+    Masked decoding never samples a forbidden token. The distance is the total variation.
+    """
     for task, columns in _list_tasks(config):
         if task.family.name != tasks.HIDDEN:
             oracle = tasks.make_uniform_model(task)

@@ -157,10 +157,10 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
 
 @oracles
 def order(rows: Rows, column: str) -> "Series[float]":
-    """Return the Spearman correlation between a measure of difficulty and the error of masked decoding.
+    """Return the Spearman correlation between the difficulty of a constraint and the error of masked decoding.
 
-    The error is the total variation distance between the output distribution of masked decoding and the model's
-    distribution given the constraint. Each constraint and maximum length is one data point.
+    Masked decoding never samples a forbidden token. Its error is the total variation distance of its output from the
+    model's distribution given the constraint. Each constraint and maximum length is one data point.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -197,7 +197,7 @@ class TaskDifficulty(NamedTuple):
 
 
 def average_task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
-    """Return the mean difficulty of every constraint and maximum length, easiest first.
+    """Return the mean difficulty of every constraint on strings and maximum length, easiest first.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

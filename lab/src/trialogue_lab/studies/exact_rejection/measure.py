@@ -134,7 +134,7 @@ def _load_or_compute_target(
 
 
 def _measure_question(config: Config, kind: str, seed: int, _: Path) -> MeasuredRows:
-    """Sample answers to one question of `constrained-law`, and yield measurements.
+    """Sample answers to one question with a constraint, and yield measurements of the samplers.
 
     In the column "measure", "first" stands for outputs that start from an empty table of rejected prefixes,
     "shared" for successive outputs with one table, "masked" for masked decoding, and "question" for the whole

@@ -114,8 +114,8 @@ def _count_by_seed(holds: "Series[bool]", table: DataFrame) -> Counts:
 def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
     """Count the requests for JSON at which exact sampling costs at most `factor` times as much as masked decoding.
 
-    The cost is the number of model calls per accepted output. A request without any accepted output does not
-    count.
+    Masked decoding never samples a forbidden token, and is not exact. The cost is the number of model calls per
+    accepted output. A request without any accepted output does not count.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.

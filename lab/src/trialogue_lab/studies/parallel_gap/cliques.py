@@ -77,7 +77,9 @@ def measure_one_step(instances: Sequence[CorollaryInstance]) -> MeasuredRows:
 def _make_hitting_example(
     sites: int, clique: int, size: int, excess: float, field: float
 ) -> tuple[Ising, chains.Array, bounds.CliqueAssumption, dict[float, bounds.HittingBound]]:
-    """Return an Ising model, the k-Gibbs sampler on it, and the bounds of Proposition 4.1.4.
+    """Return an Ising model with a clique of coupled spins, the sampler k-Gibbs on it, and bounds on its speed.
+
+    k-Gibbs resamples k random spins jointly in each step. Proposition 4.1.4 gives the bounds.
 
     Returns:
         The model, the log transition matrix of k-Gibbs, the parameters of the clique, and one bound per delta.
@@ -263,7 +265,7 @@ def _make_clique_model(
 def _simulate_shares(
     chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
 ) -> MeasuredRows:
-    """Simulate a sampler, and yield the share of runs that turn all spins of the clique up, by seed."""
+    """Simulate a sampler of an Ising model, and yield the share of runs that turn all coupled spins up, by seed."""
     stream = derive_seed(0, "parallel-gap", label, type(chain).__name__)
     reached = clique_hits(chain, model, clique, budget=budget, stream=stream, **runs).reached
     for seed, share in zip(runs["seeds"], reached.double().mean(1).tolist(), strict=True):

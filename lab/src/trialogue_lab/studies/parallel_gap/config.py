@@ -58,7 +58,7 @@ class CorollaryInstance(Settings):
 
     @property
     def least(self) -> bounds.SmallestParameters:
-        """Smallest field and coupling of the clique for which Corollary 4.1.1 holds.
+        """Smallest field and coupling of the clique (set of coupled spins) for which Corollary 4.1.1 holds.
 
         The field h_G is the sum of the fields of all spins in the clique. The excess J_0 is the coupling between two
         spins of the clique minus h_G. Both are in units of the temperature.
@@ -67,14 +67,15 @@ class CorollaryInstance(Settings):
 
     @property
     def field(self) -> float:
-        """The field h of each spin of the clique, in units of the temperature."""
+        """The field h of each spin of the clique (set of coupled spins), in units of the temperature."""
         return self.least.clique_field / self.clique
 
     @property
     def log_matrices(self) -> tuple[Array, Array]:
-        """Log transition matrices of two samplers, with the number of up spins in the clique as the state.
+        """Log transition matrices of two samplers, with the number of coupled spins that point up as the state.
 
-        The first one is for k-Gibbs, and the second one is for independent parallel updates.
+        The first one is for k-Gibbs, which resamples k random spins jointly. The second one is for independent parallel
+        updates.
         """
         coupling = self.least.excess + self.least.clique_field
         blocks = chains.block_chain(self.sites, self.clique, coupling, self.field, self.block_size)
@@ -82,7 +83,7 @@ class CorollaryInstance(Settings):
 
     @property
     def start(self) -> int:
-        """Number of up spins in the clique from which independent parallel updates start."""
+        """Number of coupled spins that point up when the independent parallel updates start."""
         return self.clique // 2 - 1
 
 

@@ -190,7 +190,7 @@ def measure_chain(family: NamedChain, temperatures: Sequence[float], lengths: Se
 
 
 def compare_closed_forms() -> MeasuredRows:
-    """Compare formulas for Potts chains with exact numerical results.
+    """Compare formulas for Potts chains (distributions over token sequences) with exact numerical results.
 
     Only neighboring tokens interact in these chains. A domain wall is a change of token.
 

@@ -37,7 +37,7 @@ class SampledChain(Settings):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Sampled sequence lengths: 1/10, 1 and 10 times the length from which walls are likely.
+        """Lengths of the sampled sequences: 1/10, 1 and 10 times the length from which domain walls are likely.
 
         All lengths are at least two windows.
         """

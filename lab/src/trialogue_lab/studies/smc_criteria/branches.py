@@ -128,8 +128,8 @@ def compute_first_leaf(length: int, target: float, error: float) -> tuple[float,
 def measure_branches(config: Config, seed: int, _: Path) -> MeasuredRows:
     """Compute how many particles sequential Monte Carlo needs if the values of prefixes have errors.
 
-    The value of a prefix is the expected outcome of its completions. The outcome depends on the first token only, which
-    selects one of two branches.
+    Particles are sequences that are extended in parallel and resampled by their values. The value of a prefix is the
+    expected outcome of its completions. The outcome depends on the first token only, which selects one of two branches.
 
     Args:
         config: Settings of the run.

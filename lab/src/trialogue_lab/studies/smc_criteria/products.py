@@ -22,10 +22,10 @@ _LEAST_GAP = 0.2
 
 
 def compute_selected_share(particles: int, base: float, target: float) -> float:
-    """Return the probability that a particle has token 0, if it is chosen by its weight among several particles.
+    """Return the probability that the sequence chosen by sequential Monte Carlo in one step has token 0.
 
-    Every particle samples its token independently from the model. Its weight is target probability / model probability
-    of this token.
+    One of several parallel sequences (particles) is chosen by its weight. Every particle samples its token
+    independently from the model, and the weight is target probability / model probability of this token.
 
     Args:
         particles: Number of particles.

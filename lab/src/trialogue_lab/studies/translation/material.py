@@ -93,7 +93,7 @@ def load_corpus(config: Config, seed: int, artifacts: Path) -> TranslationCorpus
 
 
 def load_twin(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
-    """Train the twin, an autoregressive translator of the refiner's size, or load it from `artifacts`.
+    """Train an autoregressive translation network (the twin), or load it from `artifacts`.
 
     Args:
         config: Settings of the run.

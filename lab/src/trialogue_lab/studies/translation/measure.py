@@ -87,7 +87,11 @@ def _measure_twin(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
 
 
 def _measure_refiner(arm: str, config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Yield the scores of a refiner's translations. If `arm` is `RESCORED`, the twin ranks the refiner's candidates."""
+    """Yield the scores of a refiner's translations.
+
+    A refiner predicts all target tokens in parallel and revises them. If `arm` is `RESCORED`, an autoregressive network
+    (the twin) ranks the refiner's candidates.
+    """
     data = load_corpus(config, seed, artifacts)
     refiner = load_refiner(config, REFINER if arm == RESCORED else arm, seed, artifacts)
     if arm == REFINER:
@@ -105,7 +109,7 @@ def _measure_refiner(arm: str, config: Config, seed: int, artifacts: Path) -> Me
 
 
 def _list_settings(config: Config, arm: str) -> list[tuple[int, int]]:
-    """Return the numbers of steps and hypotheses with which a refiner is tested."""
+    """Return the numbers of revision steps and of tried target lengths with which a refiner is tested."""
     if arm in SMALL:
         return [(1, 1), (4, 1)]
     by_steps = [(steps, config.hypotheses[-1]) for steps in config.steps]
@@ -120,7 +124,7 @@ def _describe_network(arm: str, network: EncoderDecoder) -> dict[str, Any]:
 
 
 def _measure_adjacent_attention(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Yield the refiner's attention at adjacent positions, for each set of test sentences."""
+    """Yield the attention of a translation network at adjacent positions, for each set of test sentences."""
     sources = load_corpus(config, seed, artifacts).tested.sources
     refiner = load_refiner(config, REFINER, seed, artifacts)
     attention = refined_attention(refiner, sources, _ATTENDED_PASS, seed)
@@ -136,7 +140,7 @@ def _make_twin(twin: CausalTranslator, search: BeamSearch) -> Translate:
 def _make_refiner(
     config: Config, refiner: Refiner, arm: str, seed: int, steps: int, count: int, drop_repeats: bool = False
 ) -> Translate:
-    """Return a translation function that uses a refiner, with the given numbers of steps and hypotheses."""
+    """Return a translation function that uses a refiner, with given numbers of revision steps and target lengths."""
     start: Literal["mask", "random"] = "mask" if arm in (MASKS, MASK_PREDICT) else "random"
     chain = Refinement(start=start, keep="confident" if arm == MASK_PREDICT else "stutter", steps=steps)
     beam = LengthBeam(steps, count, chain, config.alpha, drop_repeats)
@@ -146,7 +150,7 @@ def _make_refiner(
 def _make_rescorer(
     config: Config, twin: CausalTranslator, refiner: Refiner, seed: int, steps: int, count: int
 ) -> Translate:
-    """Return a translation function that lets the twin rank the refiner's candidates.
+    """Return a translation function that lets an autoregressive network rank the candidates of a refiner.
 
     Repeated words are dropped before ranking.
     """
@@ -157,7 +161,7 @@ def _make_rescorer(
 def _score_outputs(
     config: Config, data: TranslationCorpus, translate: Translate, setting: dict[str, Any], seed: int
 ) -> MeasuredRows:
-    """Yield the scores of every set and every kind of test sentences.
+    """Yield the scores of translations, for every set and every kind of test sentences.
 
     Repeated words in the output of a refiner are dropped first.
     """
@@ -253,7 +257,7 @@ def _measure_length_accuracy(refiner: Refiner, tested: HeldOut) -> dict[str, flo
 
 
 def _measure_latency(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
-    """Yield the seconds per sentence of the twin and of the refiners.
+    """Yield the seconds per sentence of the autoregressive network (the twin) and of the refiners.
 
     They translate each sentence in rotating order. Every round has its own sentences, but all rounds share the long
     ones.

@@ -176,7 +176,7 @@ def compute_perfect_distributions(config: Config, translations: Translations, ta
 
 
 def sample_targets(config: Config, length: int, seed: int) -> Tensor:
-    """Sample the random target tokens from which refinement starts.
+    """Sample the random target tokens from which parallel refinement of a translation starts.
 
     Args:
         config: Settings with the number of starts and the language.
@@ -217,7 +217,7 @@ def _compute_refiner_distributions(
     starts: dict[int, Tensor],
     seed: int,
 ) -> Iterator[Distributions]:
-    """Yield the joint distribution of length and tokens after each pass of a refiner.
+    """Yield the joint distribution of length and tokens after each parallel pass of a translation network (refiner).
 
     It is a mean over initial targets, and the network predicts the distribution of the length. Tokens that no
     translation contains are merged into one.

@@ -69,7 +69,7 @@ class Config(Settings):
         self.training_distribution()
 
     def training_distribution(self) -> Dyck:
-        """Return the distribution of Dyck strings that the models are trained on."""
+        """Return the distribution of balanced brackets (Dyck strings) on which the models are trained."""
         return Dyck(self.length, (0.2, 0.8), 0.5)
 
     def prompt_distribution(self) -> Dyck:

@@ -111,7 +111,7 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
 def measure_prompt(
     config: Config, model: Transformer, probe: Verifier, prompt: Prefix, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Measure all value-guided samplers on one prompt of the language model of balanced brackets.
+    """Measure all value-guided samplers of balanced brackets (Dyck strings) on one prompt.
 
     The value of a prefix is the expected outcome of its completions. Samplers are guided by exact, noisy or trained
     values.

@@ -48,9 +48,10 @@ class CliqueAssumption(NamedTuple):
 
 
 def clique_assumption(model: Ising) -> CliqueAssumption:
-    """Check whether the bounds of this module apply to an Ising model, and return their constants.
+    """Check whether the bounds of this module apply to an Ising model, and return its constants.
 
-    The conditions are Assumption 4.1.5 (see `CliqueAssumption`).
+    The model must have one clique, a set of coupled spins. The conditions are Assumption 4.1.5 (see
+    `CliqueAssumption`).
 
     Args:
         model: Ising model with one clique and otherwise independent spins.
@@ -146,13 +147,12 @@ def hitting_bound(
     clique_field: Positive,
     delta: Probability = 0.5,
 ) -> HittingBound:
-    """Return an upper bound on the number of steps until k-Gibbs has turned all spins of a clique up.
+    """Return an upper bound on the number of steps until k-Gibbs has turned all coupled spins of an Ising model up.
 
-    k-Gibbs resamples k random spins jointly in each step. By Proposition 4.1.4, one step turns all spins of
-    the clique up with at least this probability:
+    The coupled spins are called a clique. k-Gibbs resamples k random spins jointly in each step. By Proposition 4.1.4,
+    one step turns all spins of the clique up with at least this probability:
 
-        binom(N - |C|, k - |C|) / binom(N, k) * e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} -
-        2)
+        binom(N - |C|, k - |C|) / binom(N, k) * e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2)
 
     The model must satisfy Assumption 4.1.5 (see `CliqueAssumption`).
 
@@ -182,10 +182,11 @@ def hitting_bound(
 
 
 class StuckBound(NamedTuple):
-    """Lower bound on how long a parallel sampler stays in the less likely mode of a clique (Proposition 4.1.5).
+    """Lower bound on how long a parallel sampler stays in the less likely mode of an Ising model (Proposition 4.1.5).
 
-    The sampler resamples every spin given the previous values of all others. If the spins ±1 of the clique
-    sum to at most -2 at the start, they do so for `steps` steps, with a probability of at least 1 - delta.
+    The model has a clique of coupled spins. The sampler resamples every spin given the previous values of all others.
+    If the spins ±1 of the clique sum to at most -2 at the start, they do so for `steps` steps, with a probability of at
+    least 1 - delta.
 
     Attributes:
         exponent: Constant c_stuck of the proposition.
@@ -226,10 +227,10 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
 
 
 class OneStepBounds(NamedTuple):
-    """Bounds that compare one step of k-Gibbs with M steps of parallel sampling (Corollary 4.1.1).
+    """Bounds that compare one joint step of a sampler with M steps of parallel sampling (Corollary 4.1.1).
 
-    With a probability of at least 1 - delta, one step of k-Gibbs turns all spins of a clique up, and M
-    parallel steps do not.
+    One step of k-Gibbs resamples k random spins of an Ising model jointly. With a probability of at least 1 - delta, it
+    turns all coupled spins up, and M parallel steps do not.
 
     Attributes:
         hitting_rate: Lower bound on the probability that one step of k-Gibbs turns all spins up, at least 1 -

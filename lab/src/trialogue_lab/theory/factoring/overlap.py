@@ -105,7 +105,7 @@ def optimal_generator(success: Chances, target: Tensor | None = None) -> BestGen
 
 @validated
 def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
-    """Return example probabilities of factoring a product, for which the upper bound `overlap_bound` is attained.
+    """Return probabilities of factoring each product of two primes, for which `overlap_bound` is attained.
 
     They are k/N for the first k of N products and 0 for the others.
 

@@ -298,7 +298,7 @@ def enumerate_family(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
 def _compute_gradient_moments(
     data: Tensor, probabilities: Tensor, features: Tensor, distribution: BlockDistribution
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Compute the moments of the gradient of the pseudolikelihood loss.
+    """Compute the moments of the gradient of the loss of predicting masked tokens.
 
     Returns the Hessian, the gradient's covariance for one mask and for the average over masks, and the mean gradient.
     """

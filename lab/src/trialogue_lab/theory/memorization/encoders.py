@@ -62,7 +62,7 @@ class Encoder(NamedTuple):
 
 @validated
 def check_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: Count) -> Encoder:
-    """Check the shapes of an encoder and return it.
+    """Check the shapes of an encoder, a table of logits of low rank, and return it.
 
     Args:
         encoder: Encoder to check.

@@ -82,10 +82,10 @@ def free_energy_bound(
 
 @validated
 def crossing_length(window: int, max_energy: float, temperature: Positive, patterns: AtLeastTwo) -> float:
-    """Return the sequence length beyond which one domain wall is more likely than none, by `free_energy_bound`.
+    """Return the sequence length beyond which one switch between patterns is more likely than none.
 
-    It is L* = 1 + exp((W - 1) E_max / T) / (N - 1), at which the bound is zero. The result is infinite if it exceeds
-    the range of a float.
+    A switch from one stored pattern to another is called a domain wall. The length is L* = 1 + exp((W - 1) E_max / T) /
+    (N - 1), at which `free_energy_bound` is zero. The result is infinite if it exceeds the range of a float.
 
     Args:
         window: Number W of tokens in a window.

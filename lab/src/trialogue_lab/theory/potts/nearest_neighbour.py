@@ -45,7 +45,10 @@ class NearestNeighbourPotts:
 
     @property
     def decay_rate(self) -> float:
-        """Rate log(1 + (V - 1) e^{-J/T}) in nats at which -log P(no wall) grows with the number of neighbor pairs."""
+        """Rate in nats at which -log P(all values are equal) grows with the number of pairs of neighbors.
+
+        It is log(1 + (V - 1) e^{-J/T}).
+        """
         return math.log1p(self._odds)
 
     @validated

@@ -204,7 +204,7 @@ class PatternSurvival:
         return probabilities
 
     def _followers(self, position: int) -> NDArray[np.int64]:
-        """Return the sorted codes of the windows at `position` that are nearer to this pattern than to others."""
+        """Return the sorted codes of all windows at `position` that are closer to this pattern than to others."""
         own = self._distances(self._label, position)
         follows = np.ones(len(own), dtype=bool)
         for label in range(len(self._predicted)):

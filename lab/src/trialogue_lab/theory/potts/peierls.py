@@ -36,7 +36,7 @@ def peierls_free_energy_bound(
 
 @validated
 def peierls_temperature(min_energy: Positive) -> float:
-    """Return the temperature below which large domain walls are rare, E_min / log 3.
+    """Return the temperature E_min / log 3, below which large regions with another pattern are rare.
 
     At this temperature and below, `peierls_free_energy_bound` grows with large perimeters.
 
@@ -50,9 +50,9 @@ def peierls_temperature(min_energy: Positive) -> float:
 def peierls_magnetisation_bound(temperature: Positive, coupling: Positive = 1.0) -> float:
     """Return a lower bound on the mean spin of the square-lattice Ising model (spontaneous magnetization).
 
-    The bound is 1 - 2 P(a domain wall encloses a given site), and at least -1. It sums over walls of all
-    perimeters P, at most (P / 2) 3^(P - 1) each with a probability of at most e^{-2 J P / T}. The sum
-    converges for T below 2 J / log 3.
+    A domain wall is a closed curve around a region of opposite spins. The bound is 1 - 2 P(a domain wall encloses a
+    given site), and at least -1. It sums over walls of all perimeters P, at most (P / 2) 3^(P - 1) each with a
+    probability of at most e^{-2 J P / T}. The sum converges for T below 2 J / log 3.
 
     Args:
         temperature: Temperature T, in the unit of J.

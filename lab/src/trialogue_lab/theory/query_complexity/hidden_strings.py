@@ -30,10 +30,10 @@ _LONGEST = 10_000
 
 @validated
 def hidden_string_optimum(length: Annotated[int, Interval(ge=1, le=_LONGEST)]) -> Fraction:
-    """Return the smallest expected number of model calls that finds a hidden string of D bits.
+    """Return the smallest expected number of model calls that finds the only valid string of D bits.
 
-    The hidden string has even parity and M = 2^(D-1) candidates for its first D - 1 bits. A query tests one
-    candidate, and the last one is inferred. The optimum is (M - 1)(M + 2) / (2 M).
+    This hidden string has even parity and M = 2^(D-1) candidates for its first D - 1 bits. A call tests one candidate,
+    and the last one is inferred. The optimum is (M - 1)(M + 2) / (2 M).
 
     Args:
         length: Length D, from 1 to 10,000.
@@ -46,9 +46,9 @@ def hidden_string_optimum(length: Annotated[int, Interval(ge=1, le=_LONGEST)]) -
 def hidden_string_values(
     candidates: Annotated[int, Interval(ge=1, le=_MOST_CANDIDATES)], *, infer_last: bool = True
 ) -> list[Fraction]:
-    """Return the smallest expected number of model calls that finds a hidden string, for each number m of candidates.
+    """Return the smallest expected number of model calls that finds the only valid string among m candidates.
 
-    A query tests whether one candidate is the hidden string. The optimum satisfies V(m) = 1 + (m - 1) / m V(m - 1).
+    Each call tests whether one candidate is this hidden string. The optimum satisfies V(m) = 1 + (m - 1) / m V(m - 1).
 
     Args:
         candidates: Largest number of candidates m, from 1 to 2^20.
@@ -68,7 +68,7 @@ Bit = Annotated[int, Interval(ge=0, le=1)]
 
 
 class Search(NamedTuple):
-    """Result of a search for the hidden string.
+    """Result of a search for the only valid string of a model.
 
     Attributes:
         output: String that the search found, or None if it failed.
