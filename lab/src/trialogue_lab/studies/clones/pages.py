@@ -20,7 +20,7 @@ def make_network_label(rows: Rows, name: str) -> str:
     The order is the largest number of tokens that interact in the network.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         name: "text", "encoder", or the name of a network with factored attention, for example "layers-2".
     """
     if name in (ENCODER, TEXT):
@@ -65,7 +65,7 @@ def chains_table(rows: Rows) -> DataFrame:
     """Return convergence diagnostics of the Markov chains that sample clones from trained networks.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         Table with one row per network, Markov chain and number of sweeps, and columns such as "acceptance", "ESS" and
@@ -108,7 +108,7 @@ def saturations_table(rows: Rows) -> Cells:
     complete.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         Statistics by clone (rows) and by the Markov chain that sampled the clone (columns).
@@ -143,7 +143,7 @@ def followed_figure(rows: Rows) -> Drawing:
     The losses are measured on the training text, and on sequences that the Markov chain sampled from other networks.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     drawing, axes = panels(2, width=5.0, height=4.0)
     for panel, (sampler, title) in zip(axes, _TITLES.items(), strict=True):

@@ -36,7 +36,7 @@ def list_clones(rows: Rows) -> list[str]:
     A clone is a set of sequences sampled from a network that was trained on the text.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         Names of networks with factored attention by number of layers, then "encoder". Example: ["layers-1", "layers-2",
@@ -72,7 +72,7 @@ def select_loss_curves(rows: Rows, clone: str, sampler: str, sweeps: int | None 
     A clone is a set of sequences sampled from another network that was trained on the same text.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         clone: Name of the network from which the sequences were sampled, for example "layers-2". Use "text" for losses
             on the text itself.
         sampler: Markov chain that sampled the sequences, "metropolis" or "gibbs". It is ignored for "text".
@@ -105,7 +105,7 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
     """Return the loss of a trained network on masked tokens of held-out text, in nats per token.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         network: "encoder" for a BERT, or the name of a network with factored attention, for example "layers-2".
 
     Returns:
@@ -128,7 +128,7 @@ def least_gain(rows: Rows) -> "Series[float]":
     number of layers, and each one is compared with the next.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One difference in nats per token for each training seed. A negative number means that some deeper network is
@@ -151,7 +151,7 @@ def encoder_gain(rows: Rows) -> "Series[float]":
     In a factored network, attention weights depend on positions only and not on tokens.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One difference in nats per token for each training seed. It is positive if the encoder is better.
@@ -168,7 +168,7 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     95 % of the total decrease of the loss is complete.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         clone: Name of the network from which the clone was sampled, for example "layers-2".
         sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
@@ -187,7 +187,7 @@ def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
     decrease of the loss is complete.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
     Returns:
@@ -206,7 +206,7 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
     comes from a BERT, in which all tokens interact, and the simplest one from the network with the fewest layers.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
@@ -225,7 +225,7 @@ def in_order(rows: Rows, sampler: str) -> Counts:
     the same step count as a failure.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
@@ -251,7 +251,7 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     first third of the steps until the loss on the simplest clone stops falling.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
@@ -297,7 +297,7 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
     comes from a BERT, and the simplest one from the network with the fewest layers.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
@@ -319,7 +319,7 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     A clone is a set of sequences sampled from another network that was trained on the same text.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         clone: Name of the network from which the clone was sampled, for example "layers-2".
         sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
@@ -340,7 +340,7 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
     comes from a BERT. The simple clones come from the networks with factored attention, except the deepest one.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: Markov chain that sampled the clones, "metropolis" or "gibbs".
 
     Returns:
@@ -365,7 +365,7 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
     comes from the network with the fewest layers. The decrease ends at the smallest loss.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: Markov chain that sampled the sequences, "metropolis" or "gibbs".
 
     Returns:
@@ -386,7 +386,7 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     single tokens as a sequence has.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         clone: Name of the network from which the clone was sampled, for example "layers-2".
         sampler: Markov chain that sampled the clone, "metropolis" or "gibbs".
 
@@ -405,7 +405,7 @@ def select_twin_curves(rows: Rows, order: int) -> DataFrame:
     of this distribution, without the interactions of more than `order` tokens.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         order: Largest number of interacting tokens in the simplified copy.
 
     Returns:
@@ -422,7 +422,7 @@ def twin_saturation(rows: Rows, order: int) -> "Series[float]":
     tokens. At the returned step, 95 % of the total decrease of the loss is complete.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         order: Largest number of interacting tokens in the simplified copy.
 
     Returns:
@@ -441,7 +441,7 @@ def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
     k tokens. Losses are exact expectations.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         high: Order of the loss in the numerator.
         low: Order of the loss in the denominator, smaller than `high`.
 
@@ -461,7 +461,7 @@ def distance(rows: Rows, order: int, sampler: str) -> "Series[float]":
     The distance is the total variation, and is zero if the chain is correct.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         order: Largest number of interacting tokens in the known distribution, which is random.
         sampler: Name of the Markov chain, for example "metropolis" or "gibbs".
 

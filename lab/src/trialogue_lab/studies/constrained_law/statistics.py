@@ -20,7 +20,7 @@ def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values
     A language model answers the questions under a constraint, for example a regular expression.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         measure: Source of the numbers: "exact" (computed), "simulated" (on the enumerated answers) or "run" (generated
             with the model).
         rule: Name of the decoding method, for example "masked" (forbidden tokens are masked) or "smc" (sequential Monte
@@ -76,7 +76,7 @@ def best_weighted(rows: Rows) -> "Series[float]":
     model's distribution given the constraint.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean over questions per seed.
@@ -93,7 +93,7 @@ def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
     them during the generation. Weighted masked decoding selects one complete output by its importance weight.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean difference over questions per seed. It is negative if sequential Monte Carlo has the smaller
@@ -123,7 +123,7 @@ def rejection_queries(rows: Rows) -> float:
     questions is returned.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return math.exp(_select_rejection_calls(rows).queries.map(math.log).mean())
 
@@ -139,7 +139,7 @@ def gain_over_rejection(rows: Rows) -> "Series[float]":
     until one satisfies it.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean over questions per seed. It is positive if masked decoding is more efficient.
@@ -158,7 +158,7 @@ def samples_over_rejection(rows: Rows) -> float:
     `gain_over_rejection` for both methods.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return float(10 ** gain_over_rejection()(rows).mean())
 
@@ -171,6 +171,6 @@ def unexplored(rows: Rows) -> float:
     over two distributions: the model given the constraint, and masked decoding, which never samples a forbidden token.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return float(rows["tree"][["unexplored_p", "unexplored_q"]].max().max())

@@ -36,7 +36,7 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
     model.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
         column: Column to average. The default "variation" is the total variation distance between the output
             distribution and the expected distribution. For most methods, the expected distribution is the model given
@@ -57,7 +57,7 @@ def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
     expect.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
@@ -76,7 +76,7 @@ def on_task(rows: Rows, rule: str, family: str, length: int) -> "Series[float]":
     the language model's distribution given the constraint.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
         family: Name of the constraint, for example "palindrome".
         length: Maximum length of the strings in tokens.
@@ -104,7 +104,7 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
         ratio = (expected calls of the method) / (expected calls of sampling without a constraint)
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
@@ -144,7 +144,7 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
     between the output distribution and the distribution that users expect.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
@@ -163,7 +163,7 @@ def order(rows: Rows, column: str) -> "Series[float]":
     model's distribution given the constraint. Each constraint and maximum length is one data point.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Measure of the difficulty, a field of `Difficulty`. For example, "mass" is the probability that the
             model's output is valid.
 
@@ -200,7 +200,7 @@ def average_task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDiffi
     """Return the mean difficulty of every constraint on strings and maximum length, easiest first.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         hidden: Whether to include the constraint "hidden string". Its language model is built for it and not random.
 
     Returns:

@@ -43,7 +43,7 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
     The networks are trained to predict closing brackets.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
         column: Name of the column. For example, "inside" is the accuracy on closing brackets in strings of the training
             length.
@@ -61,7 +61,7 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
     The networks are trained to predict closing brackets.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Variant of the network, for example "standard", or "standard, uniform" (uniform attention weights).
         column: Name of the column. For example, "inside" is the accuracy on closing brackets in strings of the training
             length.
@@ -77,7 +77,7 @@ def setting_closed(rows: Rows, setting: GridSetting) -> "Series[float]":
     """Return the accuracy with which networks of one size predict closing brackets.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         setting: Row of the table: number of bracket types, largest number of open brackets, and number of layers.
 
     Returns:
@@ -93,7 +93,7 @@ def learned_share(rows: Rows) -> float:
     The fraction is computed for each combination of hyperparameters, and the smallest one is returned.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return min(float((setting_closed(setting)(rows) > LEARNED).mean()) for setting in SETTINGS)
 
@@ -105,7 +105,7 @@ def closed(rows: Rows, arm: str) -> Counts:
     The networks read strings of the training length.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
 
     Returns:
@@ -121,7 +121,7 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
     The networks read strings of the training length.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Variant of the network, for example "standard", or "standard, uniform" (uniform attention weights).
 
     Returns:
@@ -140,11 +140,11 @@ def variation(rows: Rows, arm: str) -> "Series[float]":
     networks is a fixed embedding of brackets.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
 
     Returns:
-        One jackknife pseudo-value of the variation per training seed.
+        One number per training seed, whose mean is the variation (jackknife pseudo-values).
     """
     return _compute_variation(rows, arm, 1)
 
@@ -158,12 +158,12 @@ def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
     A and B are the attention weights of two networks in the same layer, on the same prefix of a bracket string.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Variant of the network, for example "standard", or "standard, uniform" (uniform attention weights).
         layer: Number of the layer, 1 or 2.
 
     Returns:
-        One jackknife pseudo-value of the variation per training seed.
+        One number per training seed, whose mean is the variation (jackknife pseudo-values).
     """
     return _compute_variation(rows, arm, layer)
 
@@ -177,13 +177,13 @@ def setting_variation(rows: Rows, setting: GridSetting, layer: int) -> "Series[f
     A and B are the attention weights of two networks in the same layer. |A - B|^2 is averaged over 40 bracket strings.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         setting: Hyperparameters of the networks: number of bracket types, largest number of open brackets, and number
             of layers.
         layer: Number of the layer, from 1.
 
     Returns:
-        One jackknife pseudo-value of the variation per training seed.
+        One number per training seed, whose mean is the variation (jackknife pseudo-values).
     """
     return _compute_setting_variation(rows, setting, layer)
 
@@ -196,12 +196,12 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
     all combinations of hyperparameters, which are the rows of Table 2.6 of the thesis.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         layer: Number of the layer whose attention weights are compared, from 1.
         least_layers: Smallest number of layers of the networks. Combinations with fewer layers are omitted.
 
     Returns:
-        One mean of jackknife pseudo-values per training seed.
+        One number per training seed, whose mean is the averaged variation (jackknife pseudo-values).
     """
     found = [
         _compute_setting_variation(rows, each, layer) for each in SETTINGS if each.layers >= least_layers
@@ -221,7 +221,7 @@ def rank_correlation(
     predicts incorrectly.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Way of training, for example "words" (on complete strings) or "words, decay" (with weight decay).
         accuracy: Column with one minus the error: "outside", or "outside_confident" as defined in the
             released program.
@@ -229,7 +229,7 @@ def rank_correlation(
             program.
 
     Returns:
-        One jackknife pseudo-value of the correlation per training seed.
+        One number per training seed, whose mean is the correlation (jackknife pseudo-values).
 
     Raises:
         NoRows: If a column has the same value for all networks, or if there are fewer than 10 networks.
@@ -257,7 +257,7 @@ def positive_share(rows: Rows) -> float:
     bound is trivial if the errors of the network are too large.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return float((rows["network"].positive.dropna() > 0).mean())
 
@@ -270,7 +270,7 @@ def inequalities_failed(rows: Rows) -> float:
     inequality of the proof is evaluated for several prefixes per network.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return float(rows["network"].violations.sum())
 

@@ -22,7 +22,7 @@ def learned(rows: Rows, column: str, data: str) -> "Series[float]":
     """Return a measurement of language models that are trained on bracket strings, for new strings.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: "closing_accuracy" for the fraction of correctly predicted closing brackets, "loss" for the model's
             loss, or "entropy" for the lowest possible loss. Losses are in nats per token.
         data: "in-distribution" for strings of the training distribution, or "out-of-distribution" for strings with
@@ -42,7 +42,7 @@ def prepared(rows: Rows) -> Counts:
     accuracy.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One success or failure per training seed.
@@ -58,7 +58,7 @@ def clustered(rows: Rows, clusters: int, column: str = "purity") -> "Series[floa
     of prefixes that have the most frequent label of their cluster, "correct" or "erroneous".
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         clusters: Number of clusters.
         column: "purity" (default), or "shuffled_purity" for randomly permuted labels.
 
@@ -76,7 +76,7 @@ def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
     examples into training and validation sets.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         over_splits: Aggregation over splits, "mean" (default) or "std" for the standard deviation.
 
     Returns:
@@ -92,7 +92,7 @@ def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: objec
     The mean over all completions of these prefixes is returned.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         walk: Name of the decoding method, for example "nucleus" or "backtracking".
         column: Column to average. The default "accuracy" is the fraction of correct completions.
         **values: Values of other columns that select the rows. For example, `quota=4` selects completions with at most
@@ -111,7 +111,7 @@ def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "
     A prompt is the beginning of a bracket string, which the method completes with a trained language model.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         verifier: Name of the decoding method. "none" is plain sampling, and "trained" is backtracking with a trained
             verifier. Other names are other verifiers and variants.
         top_p: Top-p truncation of the language model.
@@ -184,7 +184,7 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
     """Return the cost of completing a prompt with a decoding method, for example in seconds or model calls.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         decoding: Name of the decoding method, for example "none" (plain sampling), "trained" (backtracking with a
             trained verifier) or "best of n".
         batch: Batch size.
@@ -209,7 +209,7 @@ def select_remaining_errors(rows: Rows) -> DataFrame:
     times per string (the quota).
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One row per error. The table may be empty. Its columns are:
@@ -232,7 +232,7 @@ def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
     Backtracking erases the last tokens of a prefix that its verifier rejects.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Property of an error: "error" (kind of error), "quota_left" (number of backtracks that were still
             allowed), or "most_probable" (whether the wrong token was the most probable one).
         value: Value of the property for errors that count.
@@ -252,7 +252,7 @@ def gain_at_backtracks(rows: Rows) -> "Series[float]":
     plain sampling does not. The accuracy is the fraction of correct completions.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One difference per training seed, averaged over the settings of backtracking.
@@ -269,7 +269,7 @@ def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[fl
     """Return the number of distinct completions of the same prompt by a decoding method, as a mean over prompts.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         decoding: Name of the decoding method. For example, "Q=4, B=4, top-p 1.0" is backtracking with at most 4
             backtracks of 4 tokens.
         column: "distinct" (default) for the mean over prompts, or "deviation" for the standard deviation over prompts.
@@ -288,7 +288,7 @@ def pooled_out_of_quota(rows: Rows) -> "Series[float]":
     (the quota).
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         Series with a single number for all trainings.

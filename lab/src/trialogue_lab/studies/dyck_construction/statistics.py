@@ -22,7 +22,7 @@ def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
     attention scores. A prediction is correct if the most probable closing bracket matches the innermost open bracket.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         disturbance: Standard deviation of the noise.
         longest: Largest length of the prefixes: 60 selects lengths 20 to 60, 500 selects 400 to 500, and 5000 selects
             4000 to 5000.
@@ -42,7 +42,7 @@ def violation(rows: Rows, disturbance: float) -> "Series[float]":
     the mean norm of what such a pair adds to the sum, divided by the norm of the sum for a short prefix.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         disturbance: Standard deviation of the noise.
 
     Returns:
@@ -60,7 +60,7 @@ def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
     decreases as 1 / `pairs` (equation 2.49).
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         disturbance: Standard deviation of the normal noise in the attention scores.
         pairs: Number of bracket pairs at the start of the prefixes.
 
@@ -80,7 +80,7 @@ def slope(rows: Rows, disturbance: float) -> "Series[float]":
     in the attention scores.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         disturbance: Standard deviation of the noise.
 
     Returns:
@@ -98,7 +98,7 @@ def failed(rows: Rows, step: str) -> float:
     proof is a chain of three inequalities, which are evaluated on several networks that predict brackets.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         step: Name of the inequality, "first", "second" or "third".
 
     Returns:
@@ -115,7 +115,7 @@ def positive(rows: Rows, network: str) -> float:
     of Theorem 2.2.2, and is trivial if it is zero or negative.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         network: "random" for random networks, or "disturbed" for constructed networks with noise in their attention
             scores.
     """
@@ -132,7 +132,7 @@ def slack(rows: Rows, network: str) -> float:
     attention sums of a network.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         network: "random" for random networks, or "disturbed" for constructed networks with noise in their attention
             scores.
     """

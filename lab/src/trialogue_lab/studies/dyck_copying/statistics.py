@@ -12,7 +12,7 @@ def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
     """Count the tokens that a network, trained to copy bracket strings, copies correctly.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
         column: "copied" (default) for the trained network, or "uniform" for the same network with uniform attention
             weights.
@@ -31,7 +31,7 @@ def lost(rows: Rows, arm: str) -> Counts:
         lost = (correct predictions of the trained network) - (correct predictions with uniform attention)
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
 
     Returns:
@@ -48,7 +48,7 @@ def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
     The network is trained to copy bracket strings.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
         column: Name of the property. "from_uniform" is the squared distance from uniform weights, divided by its
             expectation for two random patterns. "on_itself" is the mean weight of a position on itself. "on_closing" is
@@ -69,7 +69,7 @@ def sharpest(rows: Rows, arm: str) -> "Series[float]":
     A are the attention weights of a layer, and U are uniform weights. The network is trained to copy bracket strings.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
 
     Returns:

@@ -27,7 +27,7 @@ def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
     Pruning sets some random weights to zero and leaves the others unchanged.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of target: "number", "matrix", "scores" (attention scores), "layers" (two-layer network) or
             "transformer".
         **values: Values of other columns that select the rows, for example `size=2`.
@@ -46,7 +46,7 @@ def numbers_fall(rows: Rows) -> "Series[float]":
     several numbers. The result is the slope of a linear fit of log10(error).
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One slope per seed. It is negative if more products give a smaller error.
@@ -62,7 +62,7 @@ def matrices_fall(rows: Rows, size: int) -> "Series[float]":
     counted for each input and each sign. The result is the slope of a linear fit of log10(error).
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         size: Number of rows and columns of the matrix.
 
     Returns:
@@ -79,7 +79,7 @@ def straightness(rows: Rows, size: int) -> "Series[float]":
     through log10(error). An R^2 near 1 means that the error decreases exponentially.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         size: Number of rows and columns of the matrix.
 
     Returns:
@@ -96,7 +96,7 @@ def falls(rows: Rows, kind: str) -> "Series[float]":
     each input and each sign. The result is the slope of a linear fit of log10(error).
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of target, "scores" for attention scores or "layers" for a two-layer network.
 
     Returns:
@@ -113,7 +113,7 @@ def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
     width is that of its keys and hidden layers. The result is the slope of a linear fit of log10(error).
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         layers: Number of layers of the target.
 
     Returns:
@@ -130,7 +130,7 @@ def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -
     pruned transformers differ from their targets by less than `eps`.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         layers: Number of layers of the targets.
         hidden: Width of the random transformer.
         eps: Upper limit of both errors.
@@ -151,7 +151,7 @@ def different_shared_layers(rows: Rows) -> float:
     unused layers are those that compute the identity.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return float((~rows["transformer"].same.astype(bool)).sum())
 
@@ -164,7 +164,7 @@ def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
     `eps`.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         size: Number of rows and columns of the targets.
         units: Number of hidden units for each input and each sign.
         eps: Upper limit of both errors.
@@ -183,6 +183,6 @@ def different_first(rows: Rows) -> float:
     Both networks of a pair are pruned from the same random network, to approximate two different matrices.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return float((~rows["matrix"].same_first.astype(bool)).sum())

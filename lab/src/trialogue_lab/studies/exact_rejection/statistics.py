@@ -28,7 +28,7 @@ def question_calls(rows: Rows, measure: str, column: str = "calls") -> "Series[f
     stores the rejected prefixes in a table.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         measure: "first" for outputs that start from an empty table, "shared" for successive outputs that share one
             table, or "masked" for masked decoding, which is not exact.
         column: "calls" for all model calls (default), or "distinct" for calls on prefixes that occur for the first time
@@ -48,7 +48,7 @@ def first_of_shared(rows: Rows, column: str) -> "Series[float]":
     rejected prefixes, are omitted.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: "calls" for all model calls, or "distinct" for calls on prefixes that occur for the first time.
 
     Returns:
@@ -62,7 +62,7 @@ def of_question(rows: Rows, column: str) -> "Series[float]":
     """Return a measurement of sampling answers to questions under a constraint, as a geometric mean over questions.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Column of the rows of kind "question". For example, "stopping_calls" is the expected number of model
             calls per accepted output of rejection sampling that stops at the first rejected token.
 
@@ -79,7 +79,7 @@ def mean_of_question(rows: Rows, column: str) -> "Series[float]":
     The measurements are about sampling answers to the questions under a constraint.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Expression for `DataFrame.eval` of columns of the rows of kind "question". For example, "tv - drawn_tv"
             is the total variation distance between sampled outputs and the target, minus the expected distance of exact
             samples.
@@ -118,7 +118,7 @@ def share_within(rows: Rows, factor: float, free: bool | None = None) -> Counts:
     accepted output. A request without any accepted output does not count.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         factor: Largest allowed ratio of both costs.
         free: True for schemas with free strings only, False for schemas without free strings only, None
             (default) for all.
@@ -135,7 +135,7 @@ def beyond_budget(rows: Rows, free: bool | None = None) -> Counts:
     """Count the outputs of exact sampling that fail because every allowed attempt violated the constraint.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         free: True for schemas with free strings only, False for schemas without free strings only, None
             (default) for all.
 
@@ -155,7 +155,7 @@ def better_than_weights(rows: Rows, free: bool | None = None) -> Counts:
     is too large on average, because there are few outputs.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         free: True for schemas with free strings only, False for schemas without free strings only, None (default) for
             all.
 
@@ -174,7 +174,7 @@ def request_calls(rows: Rows, number: int) -> "Series[float]":
     Outputs are exact samples of a language model under a JSON schema. Failed outputs are included.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         number: 0 for outputs that start from an empty table of rejected prefixes, or 1 for outputs that start from the
             tables of the first ones.
 
@@ -192,7 +192,7 @@ def rejected_trees(rows: Rows, sampler: str, error: float) -> float:
     computed exactly and compared with the target.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: Name of the sampler, for example "adaptive rejection".
         error: Probabilities are wrong if the largest absolute error exceeds this number.
     """

@@ -20,7 +20,7 @@ def kept(rows: Rows, decays: bool = False) -> "Series[float]":
     Gaussian. The first layer then has nothing to learn, because only pairs of tokens interact.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         decays: Whether the gradient flow includes weight decay.
 
     Returns:
@@ -37,7 +37,7 @@ def growth(rows: Rows, column: str) -> "Series[float]":
     zero and follows the gradient flow, while A2 is fixed. The tokens have three-body interactions.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: "rate" for the growth rate by the corrected equation 13. "fitted" for the rate of the numerically
             integrated flow. "error" for their relative difference. "printed_rate" is the published rate. "diagonal" and
             "off_diagonal" compare the derivative of A1 with its published formula.
@@ -56,7 +56,7 @@ def example(rows: Rows, positive: bool, both_signs: bool, column: str = "rate") 
     zero and follows the gradient flow, while A2 is fixed. The paper gives this distribution of tokens as an example.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         positive: Whether the third moments of the tokens are positive.
         both_signs: Whether A2 has positive and negative entries.
         column: "rate" (default), or "printed_rate" for the largest eigenvalue of the published matrix.

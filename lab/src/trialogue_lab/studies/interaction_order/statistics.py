@@ -33,7 +33,7 @@ def loss(rows: Rows, layers: int) -> "Series[float]":
     The network predicts single masked tokens of the distribution, in which up to four tokens interact.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         layers: Number of layers of the network, 1 to 3.
 
     Returns:
@@ -50,7 +50,7 @@ def bound(rows: Rows, form: str) -> "Series[float]":
     tokens interact.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         form: Class of predictors. "two" and "three" are products of functions of at most two or three tokens. "four" is
             any predictor, whose lowest loss is the conditional entropy of a token.
 
@@ -69,7 +69,7 @@ def excess(rows: Rows, layers: int) -> "Series[float]":
     The network predicts single masked tokens of a random distribution, in which up to four tokens interact.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         layers: Number n of layers of the network, 1 to 3.
 
     Returns:
@@ -88,7 +88,7 @@ def standing(rows: Rows, level: int) -> "Series[float]":
         ratio = (training steps within 0.01 nats of this loss) / (training steps of the decrease before)
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         level: Number of layers of the shallower network, 1 or 2.
 
     Returns:
@@ -104,7 +104,7 @@ def in_order(rows: Rows) -> Counts:
     A layer begins to learn when the mean squared change of its weights exceeds a tenth of its final value.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One success or failure per training seed.
@@ -119,7 +119,7 @@ def last_first(rows: Rows, layers: int = 3) -> Counts:
     A layer begins to learn when the mean squared change of its weights exceeds a tenth of its final value.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         layers: Number of layers of the networks (default: 3).
 
     Returns:
@@ -137,7 +137,7 @@ def middle_before_first(rows: Rows) -> Counts:
     A layer begins to learn when the mean squared change of its weights exceeds a tenth of its final value.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One success or failure per training seed.
@@ -153,7 +153,7 @@ def pairs(rows: Rows, column: str) -> "Series[float]":
     whose weights do not depend on the tokens. The other layer has standard attention.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: "factored" or "standard" for the final loss of this layer, or "entropy" for the lowest possible loss,
             all in nats. "couplings" for the correlation of the factored layer's attention weights with the true
             interactions between positions. "similarities" for the correlation of its values with the true similarities
@@ -173,7 +173,7 @@ def pair_excess(rows: Rows, network: str) -> "Series[float]":
     possible loss is the conditional entropy of a token.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         network: "factored" for attention weights that do not depend on the tokens, or "standard" for softmax attention.
 
     Returns:
@@ -190,7 +190,7 @@ def large_loss(rows: Rows, layers: int) -> "Series[float]":
     The distributions are random and have the published size.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         layers: Number of layers of the network, 1 to 3.
 
     Returns:
@@ -208,7 +208,7 @@ def large_bound(rows: Rows, form: str) -> "Series[float]":
     token given the others.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         form: "two" or "three" for a trained product of functions of at most two or three tokens. "four" for the exact
             conditional probabilities of the distribution.
 
@@ -228,7 +228,7 @@ def exchange_exponent(rows: Rows) -> float:
     matter for small weights.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     means = np.log(rows["exchange"].change).groupby(rows["exchange"].scale).mean()
     return float(np.polyfit(np.log(means.index), means, 1)[0])

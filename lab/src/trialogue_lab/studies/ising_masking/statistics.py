@@ -22,7 +22,7 @@ def select_exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: st
     The model is fitted by masking k spins of each sample and predicting them from the others.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins of the model.
         masks: "one" for one random mask per sample, or "all" for all masks of k spins.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair
@@ -42,7 +42,7 @@ def select_fit_column(
     Each model is fitted to n samples. The fit masks k spins per sample and predicts them from the others.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column, for example "squared_error".
         coupling: Coupling J between the spins of the true model.
         masks: "one" for one random mask per sample, or "all" for all masks of k spins.
@@ -65,7 +65,7 @@ def compute_scaled_errors(
     predicting them from the others.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins of the true model.
         masks: "one" for one random mask per sample, or "all" for all masks of k spins.
         min_samples: Smallest number of samples n. Smaller training sets are omitted.
@@ -92,7 +92,7 @@ def limit(
     n grows, n times the squared error tends to Tr Gamma, where Gamma is the asymptotic covariance of the parameters.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins of the model.
         size: Number of masked spins.
         masks: "one" for one random mask per sample, or "all" for all masks of `size` spins.
@@ -111,7 +111,7 @@ def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
     summed over all parameters, and n is at least 1,000.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins of the true model.
         size: Number of masked spins.
 
@@ -130,7 +130,7 @@ def error_at(
     The models are fitted by masking some spins of each sample and predicting them from the others.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins of the true model.
         size: Number of masked spins.
         n: Number of samples in a training set.
@@ -153,7 +153,7 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
     sets.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins of the true model.
         fewer: The smaller number of masked spins.
 
@@ -172,7 +172,7 @@ def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
     error of the parameters. The minimum is over n.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins of the true model.
 
     Returns:
@@ -190,7 +190,7 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
     others. Gamma is the asymptotic covariance of the fitted parameters.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins of the true model.
         size: Number of masked spins.
 
@@ -211,7 +211,7 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
     asymptotic covariance of the parameters if a single random mask of four spins is used per sample.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins of the true model.
 
     Returns:
@@ -229,7 +229,7 @@ def within_trace(rows: Rows, coupling: float) -> "Series[float]":
     covariance of the fitted parameters, so the expected squared error is about Tr Gamma / n.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins of the true model.
 
     Returns:
@@ -254,7 +254,7 @@ def last_gain_of_couplings(rows: Rows) -> float:
     variances of the couplings.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The largest decrease over all models.
@@ -272,7 +272,7 @@ def slack_of_poincare(rows: Rows) -> float:
     Markov chain that resamples k spins and the Fisher information I.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The minimum of (bound - error) / bound over models and k.
@@ -291,7 +291,7 @@ def largest_step_of_limit(rows: Rows, pairs: str) -> float:
     error.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
 
     Returns:

@@ -24,7 +24,7 @@ def list_chains(rows: Rows) -> list[str]:
     "independent parallel", which resamples all spins independently.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return rows["exact"].chain.unique().tolist()
 
@@ -35,7 +35,7 @@ def list_block_samplers(rows: Rows, smallest: int = 1, below_all: int = 0) -> li
     A k-Gibbs sampler resamples k random spins of an Ising model per step.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         smallest: Smallest k (default: 1).
         below_all: Number of largest measured values of k to leave out (default: 0).
 
@@ -56,7 +56,7 @@ def select_exact_column(rows: Rows, column: str) -> DataFrame:
     """Return one exactly computed column of all samplers of the Ising model as a table.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column, for example "log_expected", the logarithm of the expected number of steps until all
             coupled spins point up.
 
@@ -72,7 +72,7 @@ def select_simulated_column(
     """Return one column of simulated samplers of the Ising model as a table.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column, for example "mean", the mean number of steps until all coupled spins point up.
         names: Names of the samplers.
         most: Largest coupling J between the spins (default: no limit).
@@ -92,7 +92,7 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
     All spins point down at the start. Chains stop after a fixed number of steps, the budget.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins.
         chain: Name of the sampler, for example "k = 2", which resamples two random spins per step.
         column: "mean" (default) or "deviation" (standard deviation) of min(T, budget) over chains, or "reached" for the
@@ -112,7 +112,7 @@ def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf)
     simulated chains. The result is log(steps of the first / steps of the second).
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         first: Name of the sampler in the numerator.
         second: Name of the sampler in the denominator.
         most: Largest coupling J between the spins (default: no limit).
@@ -134,7 +134,7 @@ def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Se
     and run until all coupled spins point up.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         first: Coupling J between the spins in the numerator.
         second: Coupling J in the denominator.
         below_all: The largest k is the largest measured k minus `below_all` (default: 0).
@@ -158,7 +158,7 @@ def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
     up.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         least: Smallest k.
 
     Returns:
@@ -176,7 +176,7 @@ def arrivals_above_exact(rows: Rows) -> "Series[float]":
     successful if all coupled spins point up before it stops.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean difference over samplers and couplings, per seed.
@@ -199,7 +199,7 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
     chains stop.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         coupling: Coupling J between the spins.
         chain: Name of the sampler.
         column: "mean" (default) or "deviation" (standard deviation) of min(T, budget), "reached" for the probability
@@ -216,7 +216,7 @@ def largest_increase_with_blocks(rows: Rows) -> float:
     means that a larger k is faster at every coupling.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     increases = select_exact_column(rows, "log_expected")[list_block_samplers(rows)].diff(axis=1)
     return float(increases.melt()["value"].max())
@@ -230,7 +230,7 @@ def smallest_increase_with_coupling(rows: Rows) -> float:
     over couplings and k. A positive result means that stronger couplings always slow the sampler down.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     increases = select_exact_column(rows, "log_expected")[list_block_samplers(rows)].diff()
     return float(increases.melt()["value"].min())
@@ -246,7 +246,7 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
     smaller than the number of spins are used.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         first: Coupling J between the spins in the numerator.
         second: Coupling J in the denominator.
     """
@@ -262,7 +262,7 @@ def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> floa
     Counting twice at coupling J is the same as counting once at coupling 2 J.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         chain: Name of the sampler.
         least: Smallest coupling J between the spins.
         times: Number of times that the energy counts a pair, 1 or 2.

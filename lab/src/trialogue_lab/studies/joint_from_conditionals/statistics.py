@@ -22,7 +22,7 @@ def within(rows: Rows, bound: str) -> Counts:
     count uses only the size for which the bound holds least often.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         bound: Name of the bound.
             - "stated": Theorem 4.1.4 as stated.
             - "proved": the form of this theorem that its proof shows.
@@ -45,7 +45,7 @@ def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
     predicting masked spins from the others.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column, for example "stated_bound" for the bound of Theorem 4.1.4. "variation" is the total
             variation distance between the fitted and the true distribution.
         sizes: Numbers of spins N, of samples n and of masks per sample m, for example "N = 2, n = 100000, m = 1e+10".
@@ -66,7 +66,7 @@ def least_looseness(rows: Rows, bound: str) -> "Series[float]":
     Log ratios are averaged over data sets of the same size before the minimum is taken.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         bound: "stated" for Theorem 4.1.4 as stated, "proved" for the form that its proof shows, "average" for Corollary
             4.3.1, or "empirical" for Lemma 4.3.6.
 
@@ -83,6 +83,6 @@ def decades_of_masks(rows: Rows) -> float:
     A mask is a set of spins that are predicted from the others to fit an Ising model.
 
     Args:
-        rows: Measurements of a run, as one table per kind of row.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return min(math.log10(sizes["masks"]) for sizes in rows.config["sizes"])

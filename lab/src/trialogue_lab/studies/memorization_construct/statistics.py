@@ -23,7 +23,7 @@ def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
     context (sequence of S tokens). Its rank limits the number of contexts that the network can store.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         formula: Column of the formula: "printed" for the published one, or "mended" for the corrected one. "rank_one"
             is the measured rank of a network whose queries have dimension 1.
         generic: Whether to select the network shapes with S of at least 2 and an embedding width of at most the
@@ -44,7 +44,7 @@ def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) ->
     can store as many contexts as it has features (the rank of the joint output of its heads).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column, for example "error", the largest error of a log-probability.
         provision: Additional features beyond one per context, as a share of the number of contexts.
         wide: Whether to select the network with the largest embedding width instead of the smallest one.
@@ -64,7 +64,7 @@ def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
     The error is a measurement of `held`, for the smallest embedding width.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column, for example "error_float32", the largest error of a log-probability in float32.
         provision: Additional features beyond one per context, as a share of the number of contexts.
 
@@ -82,7 +82,7 @@ def association(rows: Rows, column: str, heads: int) -> "Series[float]":
     and head width 2. It stores as many contexts as it has features.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column: "accuracy" for the accuracy on all contexts, "right" for the accuracy on stored
             contexts, or "bound" for the theoretical lower bound of the accuracy.
         heads: Number of attention heads.
@@ -100,7 +100,7 @@ def beyond_bound(rows: Rows) -> "Series[float]":
     The networks must predict one given token after each context, and are too small to store all contexts.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean over networks per seed of the tokens.
@@ -116,7 +116,7 @@ def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
     The divergence is from the true next-token distributions to the predictions, in nats.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: "kl" for networks that store the most likely contexts exactly. "ridge" for networks whose output weights
             are fitted to all contexts by ridge regression.
         heads: Number of attention heads.
@@ -136,7 +136,7 @@ def least_slack(rows: Rows, bound: str) -> float:
     both from the true distributions.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
@@ -154,7 +154,7 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
     both from the true distributions.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
@@ -179,7 +179,7 @@ def ridge_gain(rows: Rows) -> "Series[float]":
     stores the most likely contexts exactly. Ridge regression fits all contexts approximately.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean over numbers of heads per seed. It is positive if ridge regression is better.
@@ -195,7 +195,7 @@ def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
     The error is a KL divergence.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: "truncated" if the table is a truncated singular value decomposition, or "nearest" if it is optimized
             numerically.
         width: Rank of the table.
@@ -215,7 +215,7 @@ def log_optimum_ratio(rows: Rows) -> "Series[float]":
     Both tables approximate next-token distributions. The truncated table is a truncated singular value decomposition.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean per seed, over all ranks except the largest.
@@ -232,7 +232,7 @@ def look_up_slack(rows: Rows, bound: str) -> float:
     orthogonal vectors. The error is a KL divergence.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         bound: Column of the bound: "bound", or "simple" for its simplified form.
 
     Returns:

@@ -31,7 +31,7 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
     The distributions are estimated by counting tokens after the most frequent contexts (sequences of S tokens).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the property, for example "entropy" in nats, or "contexts" for the number of contexts.
             "alone_kl" is the KL divergence from the distributions to the frequencies of tokens without context, in
             nats.
@@ -50,7 +50,7 @@ def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]
     Every frequent context of the text has such a distribution. The error is a KL divergence.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: "kl" if the table is optimized numerically, or "truncated" if it is a truncated singular value
             decomposition.
         context: Number of tokens of a context.
@@ -69,7 +69,7 @@ def network(
     """Return a measurement of a network, or of another method, that stores the next-token distributions of a text.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column.
             - "kl": KL divergence from the distributions, in nats.
             - "held_out": loss on held-out text, in nats per token.
@@ -112,7 +112,7 @@ def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
     The methods are compared at every context length, embedding width and number of features that both have.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         first: Method in the numerator, for example "likeliest", "ridge", "trained", "transformer" or "table" (see
             `network`).
         second: Method in the denominator.
@@ -136,7 +136,7 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
     The methods are compared at every context length, embedding width and number of features that both have.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         first: Method in the minuend, for example "likeliest", "ridge", "trained", "transformer" or "table" (see
             `network`).
         second: Method that is subtracted.
@@ -161,7 +161,7 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
     Token frequencies predict the next token without its context.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         method: Name of the method, for example "likeliest" for networks that are built to store the most
             frequent contexts.
         share: Number of features of the network, divided by the number of contexts.
@@ -183,7 +183,7 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
     network are computed, not trained.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         context: Number of tokens of a context.
         wide: Whether to select the largest embedding width instead of the smallest.
 
@@ -208,7 +208,7 @@ def least_slack(rows: Rows, bound: str) -> float:
     true distributions.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
@@ -226,7 +226,7 @@ def tightness(rows: Rows, bound: str) -> "Series[float]":
     both from the true distributions.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
@@ -252,7 +252,7 @@ def digits_of_optimum(rows: Rows) -> "Series[float]":
     decomposition.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean per sample of the text, over context lengths and ranks.

@@ -28,7 +28,7 @@ def select_trainings(rows: Rows, experiment: str, form: str = "", **values: int)
     """Select the measurements of the networks that are trained in one experiment.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         experiment: Name of the experiment, for example "heads".
         form: Form of the networks: "per-head" if every head has its own value map, "shared" for one value map for all
             heads, "MLP" for one head and an MLP, or "deep" for several layers. Empty (default) for all forms.
@@ -61,7 +61,7 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
     are also the training data.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         experiment: Name of the experiment, for example "heads".
         form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
             for all heads, "MLP" for one head and an MLP, or "deep" for several layers.
@@ -81,7 +81,7 @@ def least_beyond(rows: Rows) -> "Series[float]":
     separate value map in every head.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One minimum over networks per training seed.
@@ -122,7 +122,7 @@ def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Ser
     accuracy as a function of the number of heads. The result is slope of the line * number of contexts.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width.
         form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
@@ -142,7 +142,7 @@ def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) 
     The networks are trained to predict one random token after every pair of tokens.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width.
         form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
@@ -163,7 +163,7 @@ def exponent(rows: Rows) -> "Series[float]":
     heads are as wide as the embedding.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One exponent per training seed.
@@ -185,7 +185,7 @@ def bend(rows: Rows, form: str) -> "Series[float]":
     x^2 is fitted to the accuracy, where x is the head width. The result is 100 c.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         form: Form of the networks: "per-head" if every head has its own value map, or "shared" for one value
             map for all heads.
 
@@ -203,7 +203,7 @@ def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
     The networks are trained to predict one random token after every pair of tokens, at a fixed head width.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         form: Form of the networks: "per-head" if every head has its own value map, or "shared" for one value map for
             all heads.
         start: The smaller embedding width.
@@ -223,7 +223,7 @@ def own_values(rows: Rows) -> "Series[float]":
     after every pair of tokens.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean difference per training seed, over head widths below the embedding width.
@@ -243,7 +243,7 @@ def mlp_gain(rows: Rows) -> "Series[float]":
     of parameters.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean difference over network sizes per training seed.
@@ -261,7 +261,7 @@ def mlp_slope(rows: Rows) -> "Series[float]":
     accuracy.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One ratio of slopes (MLP / additional heads) per training seed.
@@ -279,7 +279,7 @@ def join_published(rows: Rows, experiment: str) -> DataFrame:
     """Return the published networks of an experiment, joined with our trainings of the same networks.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         experiment: Name of the experiment, a key of `POINTS`.
 
     Returns:
@@ -297,7 +297,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
     """Return the accuracy of our trained networks minus the accuracy of the same networks in the publication.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         experiment: Name of an experiment with published accuracies, for example "heads".
 
     Returns:
@@ -320,7 +320,7 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
     heads.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One difference of means over numbers of heads per training seed.
@@ -338,7 +338,7 @@ def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
     stored per additional head, divided by d^2.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         experiment: Name of the experiment, for example "heads".
         width: Embedding width d.
 
@@ -356,7 +356,7 @@ def beyond_slope(rows: Rows, width: int) -> "Series[float]":
     bound, one head stores as many contexts as its width.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         width: Embedding width, which is also the head width.
 
     Returns:

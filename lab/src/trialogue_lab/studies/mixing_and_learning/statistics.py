@@ -24,7 +24,7 @@ def list_mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
     masked.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         which: Name of the group. "every law" (default) selects all mask distributions. "every k" selects those that
             mask k uniformly random variables. "k > 1", "k < N - 2" and "k >= N - 2" restrict k, where N is the number
             of variables. Any other name is returned as the only element.
@@ -45,7 +45,7 @@ def select_bounds(rows: Rows, which: str = EVERY, coupling: float | None = None)
     is the covariance of the estimates.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         which: Name of a mask distribution, or of a group such as "every law" (all) or "every k" (k uniformly
             random variables).
         coupling: Standard deviation of the couplings of the random Ising models. None for all except zero.
@@ -65,7 +65,7 @@ def typical(rows: Rows, column: str, which: str, coupling: float | None = None) 
     Parameters are estimated by predicting masked spins from all others (pseudolikelihood).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column. An example is "tightness", the smallest constant for which the covariance bound
             holds divided by the constant that the theorem gives. For a name that starts with "log_", exp(mean of
             logarithms) is returned.
@@ -88,7 +88,7 @@ def growth(rows: Rows, column: str) -> "Series[float]":
     all others (pseudolikelihood).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column, for example "log_trace", the logarithm of the trace of the estimator's covariance.
 
     Returns:
@@ -110,7 +110,7 @@ def least(rows: Rows, column: str, which: str, coupling: float | None = None) ->
     Parameters are estimated by predicting masked spins from all others (pseudolikelihood).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column, for example "slack", the smallest eigenvalue of (upper bound - covariance).
         which: Name of the distribution that chooses the masked spins, or of a group of such distributions: "every law"
             (all) or "every k" (k uniformly random spins).
@@ -129,7 +129,7 @@ def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> 
     Parameters are estimated by predicting masked spins from all others (pseudolikelihood).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column. An example is "tightness_most", the smallest constant for which the covariance bound
             holds divided by the constant that the theorem gives.
         which: Name of the distribution that chooses the masked spins, or of a group of such distributions: "every law"
@@ -152,7 +152,7 @@ def best_gain(rows: Rows) -> float:
     covariance of the fitted parameters, and lambda_min the smallest eigenvalue.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The minimum over k of the maximum improvement over models with nonzero couplings.

@@ -15,7 +15,7 @@ def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
     A run makes a fixed number of steps of the sampler. The coupled spins are called a clique.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         instance: Label of the instance of Corollary 4.1.1 (an Ising model with numbers of steps).
         chain: Name of the sampler. "k-Gibbs" resamples k random spins jointly, once. "independent parallel" resamples
             all spins independently, M times.
@@ -33,7 +33,7 @@ def largest_error(rows: Rows) -> "Series[float]":
     A clique is a set of coupled spins of an Ising model. The step resamples k random spins jointly.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One maximum over Ising models (the instances of Corollary 4.1.1) per seed of the simulations.

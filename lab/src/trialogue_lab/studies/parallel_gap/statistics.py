@@ -20,7 +20,7 @@ def select_networks(rows: Rows, chain: str) -> DataFrame:
     """Select the measurements of networks that are trained to imitate single steps of a sampler.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         chain: Name of the imitated sampler of an Ising model. "k-Gibbs" resamples k random spins jointly, and
             "independent parallel" resamples all spins independently.
 
@@ -38,7 +38,7 @@ def both_events(rows: Rows) -> "Series[float]":
     parallel updates do not. A step of k-Gibbs resamples k random spins jointly. Corollary 4.1.1 gives the bound.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The minimum of (probability - bound) over instances of the corollary, per seed of the simulations.
@@ -56,7 +56,7 @@ def leaves(rows: Rows) -> Counts:
     4.1.1.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The number of such runs and the number of all runs per seed, for the instance of the corollary with the most
@@ -74,7 +74,7 @@ def hits(rows: Rows) -> "Series[float]":
     of k-Gibbs resamples k random spins jointly. Proposition 4.1.4 gives the number of steps and the bound.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The minimum of (probability - bound) over Ising models and values of delta, per seed of the simulations.
@@ -90,7 +90,7 @@ def simulation_error(rows: Rows) -> "Series[float]":
     Success means that a sampler turns all coupled spins of an Ising model up within a given number of steps.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean per seed of the simulations.
@@ -108,7 +108,7 @@ def network(
     The sampler runs on an Ising model in which all spins are coupled.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         chain: Name of the imitated sampler of an Ising model. "k-Gibbs" resamples k random spins jointly, and
             "independent parallel" resamples all spins independently.
         number: Column, or expression of columns as in `DataFrame.eval`. For example, "divergence - best_divergence" is
@@ -135,7 +135,7 @@ def long_run_variation(rows: Rows) -> "Series[float]":
     measured number of spins.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One distance per training seed.

@@ -28,7 +28,7 @@ def select_uniform_chains(rows: Rows) -> DataFrame:
     pattern are omitted.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One row per chain, temperature and sequence length.
@@ -40,7 +40,7 @@ def select_spins(rows: Rows, shape: str, low: float = 0.0, high: float = math.in
     """Select the measured magnetizations of Ising spins on the largest square lattice or ring.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         shape: "plane" for a square lattice, or "ring".
         low: Lowest temperature.
         high: Highest temperature.
@@ -61,7 +61,7 @@ def wall_likelihood_from_crossing(rows: Rows) -> float:
     longer lengths.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     crossing = rows["chain"].set_index(CHAIN).crossing_length
     lengths = rows["length"].query(SEVERAL).set_index(CHAIN)
@@ -77,7 +77,7 @@ def left_of_sharpness(rows: Rows) -> float:
     an absolute difference.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     table = rows["closed form"]
     coldest = table.kept_at_crossing.iloc[int((table.temperature / table.penalty).argsort().iloc[0])]
@@ -94,7 +94,7 @@ def smallest_step(rows: Rows, along: str) -> float:
     parameters are fixed.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         along: Name of the parameter: "patterns" (number of patterns), "window" (tokens per window), "temperature" or
             "length" (sequence length).
 
@@ -115,7 +115,7 @@ def run_ratio(rows: Rows) -> float:
     Lengths of more than half of the sequence are omitted, because the end of the sequence limits them.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The smallest ratio of mean lengths.
@@ -141,7 +141,7 @@ def share_error(rows: Rows, column: str) -> "Series[float]":
     A domain wall is a position where a sequence of a Potts chain changes from one stored pattern to another.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: "drawn" for exact samples, or "gibbs" for Gibbs sampling that starts from a stored pattern.
 
     Returns:
@@ -159,7 +159,7 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
     Gibbs sampling generates the sequences, starting from a stored pattern.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         *places: Indices of the compared lengths: 0, 1 and 2 for a tenth, one and ten times the length from
             which walls are likely in theory.
 
@@ -178,7 +178,7 @@ def share(rows: Rows, place: int) -> Counts:
     sequences with a wall counts.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         place: Index of the sequence length: 0, 1 or 2 for a tenth, one or ten times the length from which walls are
             likely in theory.
 
@@ -197,7 +197,7 @@ def smallest_order(rows: Rows, shape: str, most: float) -> "Series[float]":
     spins point up at the start.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         shape: "plane" for a square lattice, or "ring".
         most: Highest temperature.
 
@@ -215,7 +215,7 @@ def off_infinite(rows: Rows, shape: str, least: float = 0.0, most: float = math.
     measured square lattice or ring is used.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         shape: "plane" for a square lattice, or "ring".
         least: Lowest temperature.
         most: Highest temperature.
@@ -234,7 +234,7 @@ def change_with_size(rows: Rows, shape: str, most: float) -> "Series[float]":
     The magnetization is the mean of all spins (+1 or -1).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         shape: "plane" for a square lattice, or "ring".
         most: Highest temperature.
 

@@ -21,7 +21,7 @@ def cold_change(rows: Rows) -> float:
     probability of no wall is compared between the two lowest measured temperatures, for the longest measured sequences.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The largest absolute change over all chains.
@@ -42,7 +42,7 @@ def cold_error(rows: Rows) -> float:
     sequences without a wall.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The largest absolute difference over all chains, for sequences of eight tokens.
@@ -61,7 +61,7 @@ def decay_ratio(rows: Rows) -> "Series[float]":
     exp(-rate n).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One ratio per seed of the texts: the mean over all random models.
@@ -80,7 +80,7 @@ def order_of_colours(
     only the share expected by chance has it. Only temperatures are used for which theory guarantees order.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         most: Largest number of states (colors).
         least: Smallest number of states (default: 2).
         above_critical: Whether to return the largest order parameter above the critical temperature instead
@@ -105,7 +105,7 @@ def order_at(rows: Rows, colours: int, temperature: float) -> "Series[float]":
     share expected by chance has it.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         colours: Number of states (colors).
         temperature: Temperature, in units of the energy between two different neighbors.
 

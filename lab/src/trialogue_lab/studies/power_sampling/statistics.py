@@ -21,7 +21,7 @@ def local(rows: Rows, column: str, alpha: float | None = None) -> "Series[float]
     tokens. Distances are total variation distances from the normalized p^alpha.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column.
             - "temperature": distance of sampling at temperature 1 / alpha.
             - "best": distance of sampling at the best temperature.
@@ -51,7 +51,7 @@ def least_excess(rows: Rows) -> float:
     temperature 1 / alpha.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The smallest difference over prefixes, random models, powers and proposals.
@@ -68,7 +68,7 @@ def best_factor(rows: Rows) -> "Series[float]":
     some temperature, with probability q(x), and have the importance weights p(x)^alpha / q(x).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One number per seed of the model, for the largest power alpha.
@@ -86,7 +86,7 @@ def variance_ratio(rows: Rows) -> "Series[float]":
     some temperature, with probability q(x), and have the importance weights p(x)^alpha / q(x).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One ratio per seed of the model, for the largest power alpha.
@@ -109,7 +109,7 @@ def weights(rows: Rows, column: str, proposal: str) -> "Series[float]":
     Texts are sampled from the proposal.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: "incremental" for the weights of single tokens given a prefix, averaged over prefixes, or "whole" for
             the weights of complete texts.
         proposal: Name of the distribution that texts are sampled from, for example "model".
@@ -128,7 +128,7 @@ def lookahead(rows: Rows, rollouts: int, column: str = "variation") -> "Series[f
     Lookahead samples completions of every candidate token to estimate how much p(x)^alpha favors it.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         rollouts: Number of completions per candidate token.
         column: Name of the column.
             - "variation" (default): total variation distance of the output from p^alpha.
@@ -156,7 +156,7 @@ def chain(
     The models p are random.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         chain: Name of the chain: "corrected" or "released".
         ends: "one length" if all texts have the same length, or "early ends" if a text can end after each token.
         blocks: Number of blocks in which a text grows.
@@ -183,7 +183,7 @@ def ended(
     of outputs from their exact distribution.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         chain: Name of the chain: "corrected" or "released". "exact draws" for exact sampling.
         steps: Number of steps per block. None (default) for the largest one.
         column: Name of the column.
@@ -214,7 +214,7 @@ def markov(
     next token is most predictable.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: Name of the sampler, for example "16 by weight" for importance sampling from 16 texts. "exact draws"
             for exact sampling.
         length: Number of tokens of a text. None (default) for the longest texts.
@@ -245,7 +245,7 @@ def growth(rows: Rows, sampler: str) -> "Series[float]":
     the exact distribution. The error of as many exact samples is subtracted.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: Name of the sampler, for example "16 by weight" for importance sampling from 16 texts.
 
     Returns:

@@ -22,7 +22,7 @@ def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
     / cost(n)) / (m - n).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of the rows, for example "hidden" for a task with one valid string.
         column: Name of the column with the cost, for example "rejection" for the model calls of rejection sampling.
         **values: Values of other columns that select the rows.
@@ -40,7 +40,7 @@ def power(rows: Rows, kind: str, column: str) -> float:
     between the two largest lengths.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of the rows, for example "dyck" for generating Dyck strings (balanced brackets).
         column: Name of the column with the cost, for example "tokenwise" for the model calls of rejection sampling
             token by token.
@@ -57,7 +57,7 @@ def least_growth(rows: Rows, kind: str, column: str) -> float:
     For successive lengths n < m, the growth rate is log2(cost(m) / cost(n)) / (m - n).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of the rows, for example "dyck" for generating Dyck strings (balanced brackets).
         column: Name of the column with the cost, for example "rejection" for the model calls of rejection sampling.
 
@@ -75,7 +75,7 @@ def largest_error(rows: Rows, kind: str, column: str, printed: str) -> float:
     The relative error compares a published number with a computed one.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of the rows, for example "zeros" for a task in which only the string of zeros is valid.
         column: Column of the computed number.
         printed: Column of the published number.
@@ -91,7 +91,7 @@ def capped_error(rows: Rows) -> float:
     rejections. Only one valid string of length D has positive probability. The formula is 2^-(D-1).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The maximum over lengths and over maximum numbers of rejections.
@@ -107,7 +107,7 @@ def wrong(rows: Rows, kind: str, column: str) -> float:
     A knapsack problem is to find a subset of given weights with a given sum.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: "knapsack" for random problems, or "greedy" for weights that are each at least the sum of all smaller
             ones.
         column: Column that is 1 for a wrong result of the solver, for example "generated_wrong".
@@ -122,7 +122,7 @@ def unsolved(rows: Rows, task: str) -> float:
     The string is generated with a verifier only, by trying every token at every position.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         task: "Dyck strings" (balanced brackets), or "hidden string" for models that each give positive probability to
             only one valid string.
 
@@ -140,7 +140,7 @@ def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
     (string length). It holds if the result is not positive.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: "verifier" for generating strings, or "knapsack" for random knapsack problems.
         **values: Values of other columns that select the rows.
     """
@@ -153,7 +153,7 @@ def at_length(rows: Rows, kind: str, column: str, length: int) -> float:
     """Return an exactly computed cost or probability of samplers or searches, for one string length.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of the rows, for example "optimum" for the model calls of an optimal search.
         column: Name of the column.
         length: String length.
@@ -169,7 +169,7 @@ def searched(rows: Rows, length: int, inferred: bool) -> "Series[float]":
     candidates in random order.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         length: String length.
         inferred: Whether the last remaining candidate is inferred without a model call.
 
@@ -187,7 +187,7 @@ def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
     tries all candidates in random order.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Column of the optimal number: "inferred" if the last remaining candidate needs no model call, or
             "queried" if it needs one.
         inferred: Whether the random search infers the last remaining candidate without a model call.
@@ -207,7 +207,7 @@ def walked(rows: Rows, walk: str, length: int) -> "Series[float]":
     The model generates uniformly random bits, and only the string of zeros is valid (Proposition 3.1.1).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         walk: Name of the sampler. "rejection" samples complete strings until one is valid, and "tokenwise rejection"
             samples each token until the verifier accepts it.
         length: String length.
@@ -226,7 +226,7 @@ def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
     Proposition 3.1.1.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         walk: Name of the sampler. "rejection" samples complete strings until one is valid, and "tokenwise rejection"
             samples each token until the verifier accepts it.
 
@@ -244,7 +244,7 @@ def solved(rows: Rows, digits: int) -> Counts:
     A knapsack problem is to find a subset of given weights with a given sum. Only problems with a solution are used.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         digits: Number of binary digits of the weights.
 
     Returns:

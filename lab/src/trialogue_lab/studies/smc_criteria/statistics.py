@@ -32,7 +32,7 @@ def exponent(rows: Rows, values: str = POSITIVE) -> "Series[float]":
     for which the output is close to the target.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         values: "positive" (default), or "zero or one" if the value only states whether a valid completion exists.
 
     Returns:
@@ -51,7 +51,7 @@ def particles(rows: Rows, length: int, values: str = POSITIVE) -> "Series[float]
     the target.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         length: Number of tokens of a sequence.
         values: "positive" (default), or "zero or one" if the value only states whether a valid completion exists.
 
@@ -68,7 +68,7 @@ def log_calls(rows: Rows, sampler: str = "", length: int | None = None) -> "Seri
     The sampler uses a perfect verifier, which rejects a prefix if it has no valid completion.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: "" (default) for sequential Monte Carlo (SMC), "rejection" for rejection of complete sequences, or
             "stopping" for rejection that stops at the first impossible token.
         length: Number of tokens of a sequence. None (default) for the shortest sequences.
@@ -93,7 +93,7 @@ def branch(
     two branches.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column.
             - "needed" (default): number of particles that sequential Monte Carlo (SMC) needs.
             - "first_leaf": total variation distance of the first complete sequence of the value-guided walk from the
@@ -120,7 +120,7 @@ def error_exponent(rows: Rows) -> "Series[float]":
     log(value / expected value one token later) is proportional to 1 / H.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One exponent per seed of the target.
@@ -138,7 +138,7 @@ def rise_of_exponent(rows: Rows) -> "Series[float]":
     constant, growth is polynomial.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         (exponent between the two longest lengths) - (exponent between the two shortest lengths), per seed of
@@ -159,7 +159,7 @@ def criterion_correlation(rows: Rows, criterion: str) -> "Series[float]":
     output of SMC from the target. Both are computed for many small random models (trees).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         criterion: "coverage" is the largest ratio target probability / model probability of a next token. It is
             compared with the error for perfect values. "chi_square" is the divergence of approximate from exact values.
             It is compared with the increase of the error that is due to approximate values.
@@ -183,7 +183,7 @@ def worse_curves(rows: Rows, curve: str = ANY) -> "Series[float]":
     sample equally many outputs on average. Verifiers are given by random ROC curves.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         curve: "any" (default) for random curves, or "concave".
 
     Returns:
@@ -202,7 +202,7 @@ def accuracy_gain(rows: Rows, curve: str, budget: int) -> "Series[float]":
     Verifiers are given by random ROC curves.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         curve: "any" for random curves, or "concave".
         budget: Number n of outputs that both methods sample on average.
 
@@ -220,7 +220,7 @@ def distance_in_the_limit(rows: Rows) -> "Series[float]":
     Verifiers are given by random ROC curves.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One mean over both kinds of curves per seed of the curves.
@@ -239,7 +239,7 @@ def shortfall(rows: Rows, threshold: float) -> "Series[float]":
     prefixes. Values are exact here, and the target has a higher probability of token 0 than the model.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         threshold: Particles are resampled if (effective sample size) / (number of particles) is below this threshold.
             With 1, they are resampled after every token.
 
@@ -260,7 +260,7 @@ def computed_shortfall(rows: Rows) -> "Series[float]":
     exact values of their prefixes.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One difference per seed of the outputs.

@@ -16,7 +16,7 @@ def select_variations(rows: Rows) -> DataFrame:
     counts. The error is the total variation distance from a uniformly random prime.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         A table with one row per number of digits of the primes, and one column per number of exactly sampled last
@@ -35,7 +35,7 @@ def leading_fall(rows: Rows) -> float:
     distance from the first k digits of a uniformly random prime.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The maximum over n and over k < n - 1. If it is negative, longer primes always have smaller errors.
@@ -54,7 +54,7 @@ def counted_fall(rows: Rows, counted: int) -> float:
     The error is the total variation distance from a uniformly random prime.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         counted: Number of last digits that are sampled by exact counts.
 
     Returns:
@@ -79,7 +79,7 @@ def growth(rows: Rows, column: str) -> "Series[float]":
     the slope of a line that is fitted to log10(cost) as a function of n.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Kind of cost: "tests" (primality tests), "products" (multiplications) or "factoring_steps".
 
     Returns:

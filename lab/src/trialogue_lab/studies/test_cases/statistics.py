@@ -52,7 +52,7 @@ def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) ->
     """Return a measurement of a decoding method with which a language model generates test cases.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         decoding: Name of the decoding method.
         column: Name of the column. "accuracy_distinct" is the number of different correct test cases divided by the
             number of requested cases, and "queries" is the number of model calls.

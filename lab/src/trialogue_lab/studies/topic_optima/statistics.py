@@ -18,7 +18,7 @@ def least_growth(rows: Rows, edge: str, values: str) -> float:
     `region`). The result is the smallest increase of log(edge of the region) from one number of topics to the next.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         edge: Column of an edge of the region, for example "gamma_low", the smallest mean weight of words of
             the same topic.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
@@ -43,7 +43,7 @@ def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: s
     relative to words of other topics: beta for the same word, and alpha for other words of the same topic.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the property, for example "beta".
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
@@ -62,7 +62,7 @@ def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
     minimum is at most a tenth of the height at alpha = beta = 0.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the property, for example "gamma_low", the smallest mean weight of words of the same topic.
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
@@ -79,7 +79,7 @@ def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant:
     model is that of the published plots of the loss (Figures 2.7 and 2.8 of the thesis).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the property, for example "beta".
         tau: Number of topics per document.
         values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
@@ -97,7 +97,7 @@ def at_length(rows: Rows, column: str, length: int = 150, distribution: str = "D
     pair of words.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the property, for example "block", the mean entry of different words of the same topic.
         length: Number of words of a document (default: 150).
         distribution: Distribution of the topics of a document: "Dirichlet" as in the thesis' experiments (default), or

@@ -28,7 +28,7 @@ def select_comparisons(
     of the same topic, and over pairs of different topics.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         model: Name of the model.
         measure: Name of the similarity.
         single: Whether every word has a single topic. Otherwise, a word may have several topics.
@@ -61,7 +61,7 @@ def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     pairs of each kind, and the means are subtracted. Every word has a single topic.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         model: Name of the model.
         measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
@@ -87,7 +87,7 @@ def ratio(
     Similarities of two words are measured in a model, and averaged over pairs of each kind.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         model: Name of the model.
         measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
         words: Number of words of a topic. None (default) for all measured numbers.
@@ -115,7 +115,7 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
     topic, and kind of similarity.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         model: Name of the pretrained model.
         measures: Names of similarities: cosine and dot product of embeddings, or attention weight.
 
@@ -142,7 +142,7 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     represents the topic itself, or only this co-occurrence. Both means are over equally many pairs.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         model: Name of the pretrained model.
         measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
@@ -168,7 +168,7 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
     Every word has a single topic.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         model: Name of the pretrained model.
         measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
         pairs: Kind of the pairs: "same" for the same topic, "different" for different topics, or "together" for the
@@ -190,7 +190,7 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
     is computed for the smallest and the largest measured number of words per topic.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         model: Name of the pretrained model.
         measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
@@ -210,7 +210,7 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
     Only the first text of the run is used.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         model: Name of the model.
         measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
@@ -230,7 +230,7 @@ def published_gain(rows: Rows, measure: str) -> "Series[float]":
     The difference of the mean similarities is averaged over the models.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         measure: Name of the similarity: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:

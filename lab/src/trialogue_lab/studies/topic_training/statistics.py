@@ -28,7 +28,7 @@ def select_rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
     """Select the measured rows of one kind, indexed by seed.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of the rows, for example "training" or "attention".
         **values: Values of columns that select the rows.
 
@@ -59,7 +59,7 @@ def entries(
     The matrix has one entry per pair of words. A topic is a group of words.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         column: Name of the column, for example "block", the mean entry of different words of the same topic.
         loss: "CE" (cross-entropy) or "squared".
@@ -79,7 +79,7 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
         progress = (loss of the best constant prediction) - (test loss of the trained network)
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2
             penalty.
         loss: "CE" (cross-entropy) or "squared".
@@ -103,7 +103,7 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
     model. Diagonal entries are omitted.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
@@ -131,7 +131,7 @@ def prominence(
     the same topic.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
@@ -157,7 +157,7 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
     pair of words. It belongs to a transformer that is trained on documents of a topic model.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         name: Name of the training, for example "with L2" for a value matrix that is trained with an L2
             penalty.
         loss: "CE" (cross-entropy) or "squared".
@@ -183,7 +183,7 @@ def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
     The transformers are trained by Adam on documents of a topic model.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         name: Trained part. "embedding alone" is compared with the complete network. "without L2" (only the value
             matrix, with uniform attention) is compared with training the value matrix and the attention.
         loss: "CE" (cross-entropy) or "squared".
@@ -211,7 +211,7 @@ def attention(
     The transformer is trained on documents of a topic model. Weights are rescaled to documents of 100 words.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Kind of word pairs: "same_word", "same_topic" (different words of one topic) or "other" (different
             topics).
         optimizer: "adam" or "sgd".
@@ -244,7 +244,7 @@ def over(
     The transformer is trained on documents of a topic model, with cross-entropy as the loss.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         first: Kind in the numerator: "same_word", "same_topic" (different words of one topic) or "other" (different
             topics).
         second: Kind in the denominator.
@@ -273,7 +273,7 @@ def ordered(rows: Rows) -> Counts:
     The settings are those of Table 2.1. Trainings with hardly any progress are omitted (see `progress`).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         Per seed of the documents, the number of settings in this order and the number of all settings.
@@ -297,7 +297,7 @@ def early_growth(
     reaches 40 % of its final value.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         matrix: Name of the weight matrix, for example "keys" (default) for W^K.
         name: Name of the trained transformer, "one layer" (default) or "four layers".
         optimizer: "adam" or "sgd" (default).
@@ -316,7 +316,7 @@ def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Ser
     matrix has grown by half.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         name: Name of the trained transformer, "one layer" (default) or "four layers".
         optimizer: "adam" or "sgd" (default).
 
@@ -333,7 +333,7 @@ def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "s
     The transformer is trained on documents of a topic model.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         matrix: Name of the matrix of a transformer that is trained on documents of a topic model, for example "keys" or
             "values".
         name: Name of the trained transformer, "one layer" (default) or "four layers".

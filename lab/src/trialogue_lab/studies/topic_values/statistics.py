@@ -20,7 +20,7 @@ def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
     The matrix has one entry per pair of words. A topic is a group of words.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the training, for example "with L2" for an L2 penalty.
         column: Name of the column, for example "in_topic", the mean entry of words of the same topic.
 
@@ -40,7 +40,7 @@ def prominence(rows: Rows, arm: str) -> "Series[float]":
     same topic.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the training, for example "with L2" for an L2 penalty.
 
     Returns:
@@ -60,7 +60,7 @@ def standing(rows: Rows, arm: str) -> "Series[float]":
     trained on documents of a topic model, and has one entry per pair of words.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the training, for example "with L2" for an L2 penalty.
 
     Returns:

@@ -22,7 +22,7 @@ def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu
     """Return a quality score of the translations of one network, for each set of test sentences.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the network: "twin" for the autoregressive network, or the name of a refiner, which predicts all
             target tokens in parallel and revises them in several steps.
         steps: Number of refinement steps. 0 for the twin.
@@ -43,7 +43,7 @@ def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series
     A refiner predicts all target tokens in parallel and revises them in several steps.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the training method of the refiner, for example "two stages" or "distilled".
         steps: Number of refinement steps (default: 4).
         column: Name of the score: "bleu" (default), "chrf", "stutter" (rate of repeated words) or another column.
@@ -61,14 +61,14 @@ def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
     The refiner is a translation network that predicts all target tokens in parallel and revises them in several steps.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column.
         stutter: Whether to select pairs of positions with the same token (a repeated token) instead of pairs with
             different tokens.
 
     Returns:
-        One jackknife pseudo-value per set of test sentences. Their mean is the mean over pairs, averaged over training
-        seeds.
+        One number per set of test sentences (jackknife pseudo-value). Their mean is the mean over pairs, averaged over
+        training seeds.
 
     Raises:
         NoRows: If fewer than two sets of sentences, or fewer than half of the sets, have such pairs.
@@ -93,7 +93,7 @@ def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> 
     """Return the time in seconds that one network needs to translate a sentence.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         contender: Name of the method: "twin" for the autoregressive network. For a refiner, the numbers of refinement
             steps and of tried target lengths, for example "4 steps, 5".
         column: Statistic over sentences, "median" or "p99" (99th percentile).
@@ -112,7 +112,7 @@ def corpus(
     """Return a quality score of the translations of one network, for all test sentences of one kind.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the network: "twin" for the autoregressive network, or the name of a refiner, which predicts all
             target tokens in parallel and revises them in several steps.
         steps: Number of refinement steps. 0 for the twin.
@@ -135,7 +135,7 @@ def length(rows: Rows, column: str) -> float:
     The refiner first predicts the number of target tokens, and then all tokens in parallel.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: What counts as correct.
             - "first": the most probable length is correct.
             - "within_one": the most probable length differs by at most one token.
@@ -152,7 +152,7 @@ def parameters(rows: Rows, arm: str) -> float:
     """Return the number of trained parameters of a translation network.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the network: "twin" for the autoregressive one, or "refiner" for the one that predicts all target
             tokens in parallel.
     """

@@ -26,7 +26,7 @@ def select_refinement_rows(rows: Rows, sampler: str, passes: int) -> DataFrame:
     Refinement is a translation method that samples all target tokens in parallel in several passes.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
@@ -47,7 +47,7 @@ def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -
     Refinement is a translation method that samples all target tokens in parallel in several passes.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sentence: Name of the source sentence.
         coupling: Strength J of the dependence between target tokens.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
@@ -68,7 +68,7 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
     from the true translations to the output. The coupling is the strength of the dependence between target tokens.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
@@ -92,7 +92,7 @@ def least_lead(rows: Rows, passes: int) -> float:
     were correct. The perfect denoiser takes into account that current tokens are noisy.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         passes: Number of passes.
 
     Returns:
@@ -115,7 +115,7 @@ def most_undone(rows: Rows, sampler: str) -> float:
     last pass.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
 
@@ -135,7 +135,7 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
     tokens or pairs of tokens. The error is the KL divergence from the true translations to the output.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         chain: "Gibbs" for single tokens, or "Gibbs of pairs".
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
@@ -156,7 +156,7 @@ def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
     Only sentences in which neighboring words can be swapped are used.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
             "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
@@ -175,7 +175,7 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
     """Return a quality score of a trained network's translations of test sentences.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2" (predicts all target tokens in
             parallel and revises them in several passes, trained in two stages).
         column: Name of the score: "bleu", "stutter" (rate of repeated words) or "valid" (share of correct
@@ -200,7 +200,7 @@ def excess_stutter(rows: Rows, times: float) -> "Series[float]":
     if this would repeat the previous token.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         times: Factor by which the rate of the autoregressive network is multiplied.
 
     Returns:
@@ -217,7 +217,7 @@ def listed(rows: Rows, arm: str, expression: str, passes: int) -> "Series[float]
     The distributions are computed by enumerating all outputs for several source sentences.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2" (predicts all target tokens in
             parallel and revises them in several passes, trained in two stages).
         expression: Column, or expression of columns as in `DataFrame.eval`, for example "divergence -
@@ -237,7 +237,7 @@ def attention(rows: Rows, column: str, stutter: bool, arm: str = TWO_STAGES) -> 
     """Return a measurement of a translation network's attention, averaged over pairs of adjacent target positions.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column, for example "own_mean".
         stutter: Whether to select pairs of positions with the same token instead of pairs with different tokens.
         arm: Name of the network. The default is the refiner that is trained in two stages. A refiner predicts all

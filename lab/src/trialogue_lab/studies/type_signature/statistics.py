@@ -24,7 +24,7 @@ def trials_over_bound(rows: Rows) -> float:
     bound on the expected number of trials is n ln 10.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The maximum over n and over the number of given digits. The bound holds if it is at most 1.
@@ -40,7 +40,7 @@ def factored(rows: Rows, digits: int) -> float:
     semiprime, and then writes the factors.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         digits: Number of digits of each factor.
     """
     return float(rows["reduction"].set_index("digits").factored[digits])
@@ -54,7 +54,7 @@ def unfactored(rows: Rows) -> float:
     semiprime, and should then write the factors.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     return float((rows["reduction"].semiprimes - rows["reduction"].factored).sum())
 
@@ -67,7 +67,7 @@ def hidden_factorings(rows: Rows) -> float:
     before the tuple. The second one computes p and q from a random seed.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The sum over all sizes and both work-arounds.
@@ -80,7 +80,7 @@ def largest(rows: Rows, /, kind: str, column: str = "variation", **values: objec
     """Return the maximum of one measurement over all rows of one kind.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of the rows, for example "law" for the output distributions of generators of tuples [pq, p, q].
         column: Name of the column. The default "variation" is the total variation distance from the target
             distribution.
@@ -96,7 +96,7 @@ def largest_excess(rows: Rows, kind: str, column: str) -> float:
     The bound holds if the result is not positive.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of the rows, for example "seed" for generators that compute a tuple of primes from a random seed.
         column: Column of the value. The bound is in the column "bound".
     """
@@ -108,7 +108,7 @@ def largest_gap(rows: Rows, kind: str, first: str, second: str) -> float:
     """Return the largest absolute difference between two columns over all rows of one kind.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Kind of the rows.
         first: Name of the first column.
         second: Name of the second column.
@@ -125,7 +125,7 @@ def density_error(rows: Rows, counted: int) -> float:
     digits is used.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         counted: Number of last digits that are sampled by exact counts.
     """
     of_largest = rows.where("density", digits=rows["density"].digits.max(), counted=counted)
@@ -141,7 +141,7 @@ def largest_fall(rows: Rows, least: int) -> float:
     The numbers are products of two primes of n digits, called semiprimes. At most n^k divisions are allowed.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         least: Smallest n.
 
     Returns:
@@ -159,7 +159,7 @@ def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
     second number is a random prime. Only the operations for its first digit are counted.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
             prime.
         digits: Number of digits of the primes.
@@ -178,7 +178,7 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
     second number is a random prime. The result is the slope of log10(operations) over the number of digits.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for
             sampling a random prime.
 
@@ -198,7 +198,7 @@ def growth_factor(rows: Rows, routine: str) -> "Series[float]":
     second number is a random prime. The factor is 10^slope, for the slope that `growth` returns.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
             prime.
 
@@ -213,7 +213,7 @@ def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]
     """Return a measurement of networks that are trained to generate tuples of two primes and their product.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column: "valid" (share of generated tuples that are valid), "overlap" (1 minus the total
             variation distance from the uniform distribution over tuples) or "excess" (KL divergence in nats).
         stream: Order of the numbers: "product first", "factors first" or "product first, hidden p and q" (p and q are
@@ -234,7 +234,7 @@ def least_valid(rows: Rows, digits: int) -> "Series[float]":
     One network is trained for each order.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         digits: Number of digits of the primes.
 
     Returns:

@@ -36,7 +36,7 @@ def tree(
     sequence that it reaches.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column.
             - "action_level", "first_leaf", "stationary": total variation distance from the target, for action-level
               sampling, for the first leaf, and for the walk's stationary distribution over complete sequences.
@@ -64,7 +64,7 @@ def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Se
     It is a measurement of `tree`, for samplers that are guided by approximate values of prefixes.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the column, for example "first_leaf", the total variation distance of a value-guided random walk
             from the target.
         first: The short sequence length.
@@ -84,7 +84,7 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
     The samplers are guided by approximate values. The value of a prefix is the expected outcome of its completions.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
             on the tree of prefixes until it reaches a complete sequence.
         column: Name of the column.
@@ -109,7 +109,7 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
     also computed exactly. The value of a prefix, which guides the sampler, is the expected outcome of its completions.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
             on the tree of prefixes until it reaches a complete sequence.
 
@@ -129,7 +129,7 @@ def cost_exponent(rows: Rows, column: str) -> float:
     length.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, "mixing" for
             the mixing time of the walk on prefixes, or "leaf_mixing" for its mixing time on complete sequences.
     """
@@ -144,7 +144,7 @@ def largest_cost_exponent(rows: Rows, column: str) -> float:
     of errors.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, "mixing" for
             the mixing time of the walk on prefixes, or "leaf_mixing" for its mixing time on complete sequences.
     """
@@ -169,7 +169,7 @@ def least_leaf_mass(rows: Rows) -> float:
     e) H).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The minimum over models, H and e. The bound holds if it is at least 1.
@@ -186,7 +186,7 @@ def golden_residual(rows: Rows) -> float:
     stationary probability 1 / (2 H) of complete sequences, and the expected number 2 H^2 of steps to the first one.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The largest absolute or relative error over models and lengths.
@@ -208,7 +208,7 @@ def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> 
     Some samplers are guided by values. The value of a prefix is the expected outcome of its completions.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         rule: Name of the sampler, for example "first leaf" (random walk on the tree of prefixes) or "backtracking".
         values: Values that guide the sampler: "exact", "noisy" or "trained". Empty (default) for samplers without
             values.
@@ -228,7 +228,7 @@ def log_queries(rows: Rows, rule: str, values: str = "", column: str = "queries"
     Some samplers are guided by values. The value of a prefix is the expected outcome of its completions.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         rule: Name of the sampler, for example "first leaf" (random walk on the tree of prefixes) or "backtracking".
         values: Values that guide the sampler: "exact", "noisy" or "trained". Empty (default) for samplers without
             values.

@@ -18,7 +18,7 @@ def list_windows(rows: Rows) -> list[int]:
     """Return the context lengths of the networks whose input is cropped to the last tokens.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         Numbers of previous tokens, in ascending order.
@@ -31,7 +31,7 @@ def list_networks(rows: Rows) -> list[str]:
     """Return the names of all trained networks.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         First the networks with a cropped context, in ascending order of its length. Then the network with
@@ -44,7 +44,7 @@ def list_distinguishing_networks(rows: Rows) -> list[str]:
     """Return the names of the networks whose context distinguishes the patterns of the corpus.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         All networks whose input is cropped to the last tokens, except the network with the shortest context.
@@ -56,7 +56,7 @@ def select_text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
     """Select the measurements of the text that networks generated at one temperature.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         temperature: Sampling temperature (default: 1). 0 for greedy decoding.
 
     Returns:
@@ -72,7 +72,7 @@ def select_rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
     that it still follows its pattern falls like exp(-rate n).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         temperature: Sampling temperature (default: 1).
 
     Returns:
@@ -88,7 +88,7 @@ def select_best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
     tokens, the probability that it still follows its pattern falls like exp(-rate n).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         temperature: Sampling temperature (default: 1).
 
     Returns:
@@ -101,7 +101,7 @@ def find_lowest_temperature(rows: Rows) -> float:
     """Return the lowest positive temperature at which text was generated.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     temperatures = rows["network"].temperature
     return float(temperatures[temperatures > 0].min())
@@ -114,7 +114,7 @@ def corpus(rows: Rows, column: str) -> float:
     Every sequence of the corpus follows a periodic pattern, but each token is wrong with a given probability.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         column: "survival" for the probability that a text of the generated length still shows its pattern at the end.
             "rate" for the exponential decay rate of this probability with the length, in nats per token.
     """
@@ -130,7 +130,7 @@ def decades_beyond_crossing(rows: Rows) -> float:
     which changes between patterns are likely.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The maximum over networks with a finite context and training seeds, at temperature 1.
@@ -147,7 +147,7 @@ def best_step(rows: Rows) -> float:
     which its text stops following a periodic pattern. The benefit is log(r(w) / r(w + 1)).
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         The minimum over all w of at least the shortest context of a trained network.
@@ -161,7 +161,7 @@ def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Seri
     """Return a measurement of the text that one network generated, for example how long it follows a pattern.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         model: Name of the network, as returned by `list_networks`.
         column: Name of the value: "survival" for the share of texts that follow their pattern to the end, "mean_run"
             for the mean number of tokens before a text stops following its pattern, or another column.
@@ -181,7 +181,7 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
     longest cropped context is subtracted.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One difference of shares per training seed.
@@ -198,7 +198,7 @@ def measured_rate_error(rows: Rows) -> "Series[float]":
     pattern. The first tokens of a text are omitted, because they depend on the noise-free prompt.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One natural log ratio per training seed, for all networks and temperatures together.
@@ -217,7 +217,7 @@ def mean_run_error(rows: Rows) -> "Series[float]":
     count with their full length.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One number per training seed: the mean over networks with a finite context, at temperature 1.
@@ -235,7 +235,7 @@ def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Se
     The rate is the exact rate per token at which a network's text stops following a periodic pattern.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         first: Index of the first pair of successive context lengths. None (default) for 0.
         last: Index after the last pair of successive context lengths. None (default) for all.
 
@@ -256,7 +256,7 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
     The rate is the exact rate per token at which a network's text stops following a periodic pattern.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         tells: True to select the networks whose context is long enough to distinguish the patterns. False to
             select the network with the shortest context.
 
@@ -276,7 +276,7 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
     equally many previous tokens, and predicts the next token by its exact probability.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         sliding: True to select the network with sliding-window attention. False to select the networks whose
             cropped context is long enough to distinguish the patterns.
 
@@ -296,7 +296,7 @@ def greedy_survival(rows: Rows) -> "Series[float]":
     Only networks whose context is long enough to distinguish the patterns are used.
 
     Args:
-        rows: Measurements of a run, with one DataFrame per kind.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
         One minimum over networks per training seed.
