@@ -18,7 +18,7 @@ def largest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
     """Create a statistic: the largest value in some columns of the measurements.
 
     Args:
-        rows: The measurements of a run, one DataFrame for each kind of measurement.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         kind: Which DataFrame to use.
         *numbers: Column names, or expressions for `DataFrame.eval`.
         where: Condition on the rows, for `DataFrame.query`. Empty for all rows (default).

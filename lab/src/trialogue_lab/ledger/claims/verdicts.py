@@ -42,7 +42,7 @@ class Evidence:
     """The measurements of one run, with everything else that is needed to decide claims from them.
 
     Args:
-        rows: The measurements of a run, one DataFrame for each kind of measurement.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         config: Config values of the run, by field.
         preset: Name of the config, None if it is not a named one.
         registration: The claims that were saved before the run.

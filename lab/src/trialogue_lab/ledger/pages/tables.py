@@ -47,7 +47,7 @@ class ResultTable:
         The dict is empty if required measurements are missing.
 
         Args:
-            rows: The measurements of a run, one DataFrame for each kind of measurement.
+            rows: Measurements of a run, one DataFrame per kind of measurement.
         """
         try:
             cells: Any = self.cells(rows) if callable(self.cells) else self.cells
@@ -117,7 +117,7 @@ def sheet(table: ResultTable, rows: Rows) -> Sheet:
 
     Args:
         table: The table.
-        rows: The measurements of a run, one DataFrame for each kind of measurement.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     cells, printed = table.evaluate(rows), table.published
     labels = list(dict.fromkeys([*(label for label, _ in cells), *printed]))

@@ -101,7 +101,7 @@ def print_table(out: Console, table: ResultTable, rows: Rows) -> None:
     Args:
         out: The console.
         table: The table.
-        rows: The measurements of a run, one DataFrame for each kind of measurement.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
     """
     shown = sheet(table, rows)
     heads = [shown.corner, *(f"{head}\n{origin}" for head, origin in shown.columns)]

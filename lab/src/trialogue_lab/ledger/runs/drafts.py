@@ -57,7 +57,7 @@ def finish_part(part: str, rows: Sequence[Row], started: float, models: list[dic
 
     Args:
         part: Name of the task.
-        rows: The measurements of a run, one DataFrame for each kind of measurement.
+        rows: Measurements of a run, one DataFrame per kind of measurement.
         started: Start time in seconds since the epoch.
         models: Properties of the models that were used.
 

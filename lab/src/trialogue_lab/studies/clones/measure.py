@@ -21,7 +21,7 @@ CONVERGENCE = ("effective_sample_size", "r_hat", "drift", "drift_error")
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, in the order in which they must start.
+    """Return the tasks (`Part`) of a run, in the order in which they must start.
 
     Each of the first tasks trains one network on a text and samples sequences from it, called a clone of the text. Each
     of the next tasks trains an encoder (BERT) on the text and measures its loss on all clones. The others train the

@@ -16,7 +16,7 @@ from trialogue_lab.studies.clones_gpt.config import Config
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, in the order in which they must start.
+    """Return the tasks (`Part`) of a run, in the order in which they must start.
 
     Each of the first tasks trains one network on a text and samples sequences from it, called a clone of the text. Each
     later task trains a decoder (causal language model) on the text with one seed, and measures its loss on all clones.

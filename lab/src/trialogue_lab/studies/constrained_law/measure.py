@@ -55,7 +55,7 @@ METHODS = {
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one for each question to the language model.
+    """Return the tasks (`Part`) of a run, one for each question to the language model.
 
     Each task computes or samples the answers of several decoding methods, and measures their distance from the target
     distribution. Every seed selects two questions. One requires answers that match a regular expression ("regex"), and

@@ -19,7 +19,7 @@ from trialogue_lab.studies.decoding_laws.methods import EXACT, MASK, METHODS, NO
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run: one for each seed of the random language models, and one for uniform models.
+    """Return the tasks (`Part`) of a run: one for each seed of the random language models, and one for uniform models.
 
     Each task computes the exact output distributions of decoding methods on small language models under constraints,
     and their distances from the expected distributions.

@@ -21,7 +21,7 @@ _SHOWN_NETWORKS = 2
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, each of which trains networks to predict closing brackets.
+    """Return the tasks (`Part`) of a run, each of which trains networks to predict closing brackets.
 
     The first tasks train one network each, and measure its accuracy and its attention. Every further task trains
     several networks with the same hyperparameters (one row of Table 2.6 of the thesis) and different seeds. It measures

@@ -28,7 +28,7 @@ _TOP_PS = (0.9, 1.0)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one for each trained language model and group of measurements.
+    """Return the tasks (`Part`) of a run, one for each trained language model and group of measurements.
 
     A language model is trained on bracket strings. A task measures the model itself, its hidden states, or one or more
     decoding methods that complete prompts with it. Tasks with the same seed run in order and share the trained model.

@@ -14,7 +14,7 @@ ARM = "words"
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, each of which trains one network on bracket strings and measures it.
+    """Return the tasks (`Part`) of a run, each of which trains one network on bracket strings and measures it.
 
     Two measurements are compared: how often the network predicts closing brackets correctly, and its balance violation.
     The violation is zero if matched brackets cancel in the network's attention sums.

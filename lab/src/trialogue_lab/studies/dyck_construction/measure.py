@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, each of which tests transformers with constructed weights.
+    """Return the tasks (`Part`) of a run, each of which tests transformers with constructed weights.
 
     The transformers predict the next bracket of bracket strings exactly. There is one task per transformer, which
     measures its predictions with and without noise. Further tasks test the inequalities of Theorem 2.2.2 on groups of

@@ -31,7 +31,7 @@ ARMS = {
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, each of which trains one network to copy bracket strings and measures it.
+    """Return the tasks (`Part`) of a run, each of which trains one network to copy bracket strings and measures it.
 
     The measurements are the accuracy of the copies and the attention weights.
 

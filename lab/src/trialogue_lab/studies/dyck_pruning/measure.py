@@ -23,7 +23,7 @@ _SEQUENCES, _POSITIONS = 50, 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, two for each seed, in which random networks are pruned to approximate targets.
+    """Return the tasks (`Part`) of a run, two for each seed, which prune random networks to approximate targets.
 
     Pruning sets some random weights to zero and leaves the others unchanged. The targets of the first task are numbers,
     matrices, attention scores and two-layer networks. The targets of the second task are transformers.

@@ -42,7 +42,7 @@ _MASKED = 32
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, each of which measures exact sampling under constraints.
+    """Return the tasks (`Part`) of a run, each of which measures exact sampling under constraints.
 
     There is one task per random tree, on which output distributions are computed exactly. The other tasks sample from a
     chat model, with one task per question and one per request for JSON.

@@ -30,7 +30,7 @@ _POINTS = 31
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one for each random distribution of the tokens.
+    """Return the tasks (`Part`) of a run, one for each random distribution of the tokens.
 
     Each task computes how the weights of a two-layer network change under gradient flow (gradient descent with
     infinitely small steps), and compares this with published formulas.

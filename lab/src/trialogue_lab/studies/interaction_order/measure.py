@@ -7,7 +7,7 @@ from trialogue_lab.studies.interaction_order.small import measure_small
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one for each random distribution of token sequences.
+    """Return the tasks (`Part`) of a run, one for each random distribution of token sequences.
 
     Each task trains networks to predict masked tokens, and measures in which order they learn interactions of two,
     three and four tokens. The sequences of small distributions are enumerated. Large distributions have the published

@@ -20,7 +20,7 @@ from trialogue_lab.training.pseudolikelihood import fit_pseudolikelihood
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which measure the errors of Ising models that are fitted by predicting masked spins.
+    """Return the tasks (`Part`) of a run, which fit Ising models by predicting masked spins.
 
     Args:
         config: Settings of the run.

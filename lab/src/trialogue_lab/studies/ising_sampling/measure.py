@@ -19,7 +19,7 @@ from trialogue_lab.theory.cliques import chains
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one for each coupling between the spins of an Ising model.
+    """Return the tasks (`Part`) of a run, one for each coupling between the spins of an Ising model.
 
     Each task computes and simulates how many steps several samplers need until all coupled spins point up.
 

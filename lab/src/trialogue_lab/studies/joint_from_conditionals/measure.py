@@ -27,7 +27,7 @@ SPLITS = (0.1, 0.5, 0.9)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which test bounds on Ising models that are fitted by predicting masked spins.
+    """Return the tasks (`Part`) of a run, which test bounds on Ising models that are fitted by predicting masked spins.
 
     The first task computes how slowly a sampler approaches its target from a rare state. Every other task has one seed.
     It fits models to data sets, compares their errors with bounds, and measures properties of random Ising models.

@@ -39,7 +39,7 @@ _SHAPE_COLUMNS = ("vocab_size", "context", "width", "head_width", "heads")
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which measure how much attention-only networks with computed weights can store.
+    """Return the tasks (`Part`) of a run, which measure how much constructed attention-only networks store.
 
     Args:
         config: Settings of the run.

@@ -28,7 +28,7 @@ WEIGHT_BYTES = 4
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one for each sample of the text.
+    """Return the tasks (`Part`) of a run, one for each sample of the text.
 
     Each task estimates the next-token distributions of its sample. It then builds and trains networks that store them,
     and measures their errors.

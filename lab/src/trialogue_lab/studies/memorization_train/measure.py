@@ -23,7 +23,7 @@ _COLUMNS = ("vocab_size", "width", "head_width", "heads", "layers", "mlp_width",
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one for each experiment and seed.
+    """Return the tasks (`Part`) of a run, one for each experiment and seed.
 
     Each task trains all networks of its experiment to predict one random token after every pair of tokens, and measures
     their accuracy.

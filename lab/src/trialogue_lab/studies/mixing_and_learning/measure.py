@@ -22,7 +22,7 @@ RANK_TOLERANCE = 1e-9
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one for each seed of the random models.
+    """Return the tasks (`Part`) of a run, one for each seed of the random models.
 
     Each task computes how accurately the parameters of random Ising models are estimated by predicting masked spins
     from the others. It compares this accuracy with bounds from the speed of a Markov chain.

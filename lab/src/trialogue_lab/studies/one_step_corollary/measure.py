@@ -18,7 +18,7 @@ _STEPS = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which compare one joint step of a sampler with many independent parallel steps.
+    """Return the tasks (`Part`) of a run, which compare one joint sampler step with many parallel steps.
 
     Args:
         config: Settings of the run.

@@ -16,7 +16,7 @@ from trialogue_lab.studies.parallel_gap.transitions import (
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, each of which studies samplers of Ising models with a clique of coupled spins.
+    """Return the tasks (`Part`) of a run, which study samplers of Ising models with a clique of coupled spins.
 
     Args:
         config: Settings of the run.

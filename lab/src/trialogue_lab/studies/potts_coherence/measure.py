@@ -12,7 +12,7 @@ from trialogue_lab.studies.potts_coherence.plane import measure_exact_plane, sim
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which measure how long random sequences follow a stored pattern.
+    """Return the tasks (`Part`) of a run, which measure how long random sequences follow a stored pattern.
 
     Args:
         config: Settings of the run.

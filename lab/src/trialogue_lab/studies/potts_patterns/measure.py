@@ -21,7 +21,7 @@ _SHORT = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, each of which measures how long stored patterns last.
+    """Return the tasks (`Part`) of a run, each of which measures how long stored patterns last.
 
     Args:
         config: Settings of the run.

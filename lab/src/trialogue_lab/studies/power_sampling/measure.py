@@ -40,7 +40,7 @@ _SMALL = 3
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which measure how well samplers approximate a power of a model's distribution.
+    """Return the tasks (`Part`) of a run, which test samplers of a power of a model's distribution.
 
     Args:
         config: Settings of the run.

@@ -25,7 +25,7 @@ SAMPLERS: dict[str, Sampler[Any]] = {REJECTION: Rejection(), TOKENWISE: Tokenwis
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which measure how many model calls constrained generation needs.
+    """Return the tasks (`Part`) of a run, which measure how many model calls constrained generation needs.
 
     Args:
         config: Settings of the run.

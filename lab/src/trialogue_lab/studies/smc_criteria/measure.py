@@ -10,7 +10,9 @@ from trialogue_lab.studies.smc_criteria.trees import measure_library, measure_tr
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which measure how many particles (parallel sequences) sequential Monte Carlo needs.
+    """Return the tasks (`Part`) of a run, which compute how many particles sequential Monte Carlo needs.
+
+    Particles are sequences that the sampler extends in parallel.
 
     Args:
         config: Settings of the run.

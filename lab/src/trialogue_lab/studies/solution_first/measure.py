@@ -30,7 +30,7 @@ _BATCH = 100
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which measure the cost of writing a problem before its solution.
+    """Return the tasks (`Part`) of a run, which measure the cost of writing a problem before its solution.
 
     Args:
         config: Settings of the run.

@@ -14,7 +14,7 @@ from trialogue_lab.studies.test_cases.learning import Kind, collect_completions,
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, in which language models write test cases of Python functions.
+    """Return the tasks (`Part`) of a run, in which language models write test cases of Python functions.
 
     A task trains the verifiers of one repetition, or measures decoding methods. Tasks of the same chain run one after
     the other, for example all tasks of one model that is trained from scratch.

@@ -36,7 +36,7 @@ CONCENTRATION, LENGTHS = 0.1, (100, 150)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, each of which computes optimal weights of a one-layer transformer.
+    """Return the tasks (`Part`) of a run, each of which computes optimal weights of a one-layer transformer.
 
     The transformer predicts masked words of documents from a topic model, in which every topic has its own words.
 

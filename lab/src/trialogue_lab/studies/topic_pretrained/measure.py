@@ -21,7 +21,7 @@ _TOPICS_SHOWN = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one for each pretrained model and seed.
+    """Return the tasks (`Part`) of a run, one for each pretrained model and seed.
 
     Each task measures how similar a model's representations of two words are, for words of the same topic and of
     different topics. The tasks of a model run in order, so that the model is loaded once.

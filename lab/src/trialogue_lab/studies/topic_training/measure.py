@@ -74,7 +74,7 @@ class TopicTraining:
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, each of which trains transformers on documents of a topic model with one seed.
+    """Return the tasks (`Part`) of a run, each of which trains transformers on documents of a topic model.
 
     Args:
         config: Settings of the run.

@@ -14,7 +14,7 @@ ARMS = (WITH_L2, WITHOUT_L2, WITH_ATTENTION, USUAL_WEIGHTS)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, one for each seed.
+    """Return the tasks (`Part`) of a run, one for each seed.
 
     Each task trains value matrices of a transformer, from several initial weights, on one set of documents of a topic
     model, and measures their entries.

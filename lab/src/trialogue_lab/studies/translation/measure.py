@@ -54,7 +54,7 @@ _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which train translation networks and measure them.
+    """Return the tasks (`Part`) of a run, which train translation networks and measure them.
 
     Args:
         config: Settings of the run.

@@ -14,7 +14,7 @@ from trialogue_lab.studies.translation_dependency.networks import measure_networ
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which measure how parallel translation treats target tokens that depend on each other.
+    """Return the tasks (`Part`) of a run, which test parallel translation if target tokens are dependent.
 
     Args:
         config: Settings of the run.

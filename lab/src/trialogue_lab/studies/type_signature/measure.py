@@ -13,7 +13,7 @@ from trialogue_lab.theory.factoring.reduction import second_number_cost
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run: exact computations, counted costs, and trained networks.
+    """Return the tasks (`Part`) of a run: exact computations, counted costs, and trained networks.
 
     Args:
         config: Settings of the run.

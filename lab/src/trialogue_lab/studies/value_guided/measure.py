@@ -8,7 +8,7 @@ from trialogue_lab.studies.value_guided.trees import measure_trees
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which measure samplers that are guided by values of prefixes.
+    """Return the tasks (`Part`) of a run, which measure samplers that are guided by values of prefixes.
 
     Args:
         config: Settings of the run.

@@ -27,7 +27,7 @@ _RATE_TOLERANCE = 1e-7
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run, which measure how long generated text follows a stored pattern.
+    """Return the tasks (`Part`) of a run, which measure how long generated text follows a stored pattern.
 
     Args:
         config: Settings of the run.
