@@ -17,7 +17,7 @@ from trialogue.randomness import numpy_generator
 from trialogue.samplers.truncation import truncated
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 from trialogue.verifiers.languages.language_verifier import Invalid
-from trialogue.verifiers.schemas.fields import find_fields
+from trialogue.verifiers.schemas.fields import find_fields, open_field
 
 SPELLINGS = [*'{}":,abk12[] ', '":"', '","', '"a', "ab", "1,", '"}', '","a', "$"]
 TOKENS = SpelledTokenization(SPELLINGS, eos=len(SPELLINGS) - 1)
@@ -145,6 +145,19 @@ def test_fields_of_a_text():
     for broken in (b"", b"{", b'{"a":1,}', b"[1 2]", b"nul", b'"\xff"', b"[" * 100_000):
         with pytest.raises(Invalid):
             find_fields(broken)
+
+
+def test_unfinished_field_of_a_text():
+    for begun, pointer in {
+        "": None,
+        "12": None,
+        '{"a": 1': "/a",
+        '{"a": {"b/": [1, "x,]", {"c': "/a/b~1/2/",
+        '{"a": {"b": ["x,", ': "/a/b/1",
+        '{"a": {"b": 1}, "c": "d': "/c",
+        "{}": None,
+    }.items():
+        assert open_field(begun) == pointer
 
 
 def test_pretrained_models(monkeypatch):

@@ -185,11 +185,20 @@ def _load(
             # A sampler that uses no verifier leaves the threshold to the evaluation of finished samples.
             ranks=sampler.uses in ("nothing", "ranks"),
             stop=settings.sampling.stop,
+            within_limit=settings.sampling.within_limit,
         )
 
     built = build(checkpoint.tokenization)
     for note in dict.fromkeys(note for one in distinct_verifiers(built) for note in one.verifier.notes):
         warn(note)
+    for one in distinct_verifiers(built) if settings.sampling.within_limit else ():
+        limit = settings.sampling.max_completion_tokens
+        shortest = getattr(one.verifier, "min_tokens", None)
+        if shortest is not None and shortest > limit:
+            warn(
+                f"within_limit: the shortest known text of a verifier has {shortest} tokens, more than the limit of "
+                f"{limit}, so that texts will be incomplete: use a larger --max-new-tokens"
+            )
     unjudged = require_viable(settings, prompts, built, UnreadOracle(checkpoint))
     oracle = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
     if oracle.tokenization is not checkpoint.tokenization:

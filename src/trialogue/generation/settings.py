@@ -107,6 +107,9 @@ class Sampling(SamplerSettings):
     """With --until, stop after this many samples of a prompt (default: 10 times N)."""
     max_new_tokens: Annotated[Count | None, arg(metavar="N")] = None
     """Stop after this many tokens (default: 256, or the rest of the model's context if that is less)."""
+    within_limit: bool = False
+    """Near --max-new-tokens, allow only tokens after which a text under a regular expression, a choice or a JSON schema
+    can still be completed in time."""
     max_queries: Annotated[Count | None, arg(metavar="N")] = None
     """Stop a sample after this many model calls (default: no limit). With samplers that reject, this favours short
     texts, so the accepted samples are biased."""
@@ -323,7 +326,7 @@ class GenerationSettings:
         name, sampling = self.sampling.sampler, asdict(self.sampling)
         # The number of samples and resampling do not affect the samples themselves.
         del sampling["n"], sampling["until"], sampling["max_tries"], sampling["resample"]
-        for added in ("log_probs", "confidence"):
+        for added in ("log_probs", "confidence", "within_limit"):
             if not sampling[added]:
                 del sampling[added]
         sampling["max_new_tokens"] = self.sampling.max_completion_tokens

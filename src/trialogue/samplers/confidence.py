@@ -16,10 +16,11 @@ from trialogue.randomness import derive_seed
 from trialogue.samplers.prefix.engine import generate
 from trialogue.samplers.prefix.masked_decoding import MaskedDecoding
 from trialogue.samplers.prefix.prompts import prompt_tensors, replace_empty_prompts, require_known_tokens
-from trialogue.samplers.spellings import SpellingSum, explore_spellings, token_spellings
+from trialogue.samplers.spellings import SpellingSum, explore_spellings
 from trialogue.samplers.truncation import Truncated
 from trialogue.validation import Count, Natural, validated
 from trialogue.verifiers.languages.language_verifier import Invalid, LanguageVerifier
+from trialogue.verifiers.languages.token_spellings import token_spellings
 from trialogue.verifiers.languages.vocabularies import make_matcher, token_bytes
 from trialogue.verifiers.schemas.fields import FieldGrammar, JsonField, find_fields, split_value
 

@@ -1,10 +1,8 @@
 """Probabilities that a model continues a sequence with given byte strings, summed over their tokenizations."""
 
 import math
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -15,7 +13,7 @@ from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive, as_context
 from trialogue.oracles.prefix_features import prefix_features
-from trialogue.verifiers.languages.vocabularies import token_bytes
+from trialogue.verifiers.languages.token_spellings import TokenSpellings, token_spellings
 
 _ROWS = 16
 _MAX_NODES = 2000
@@ -61,7 +59,8 @@ class SpellingSum:
         self.start, self.longest, self.masses = start, max(map(len, targets)), [0.0] * len(targets)
         self.usual = [_usual_tokens(tokenization, target) for target in targets]
         self._targets, self._ends, self._tolerance = targets, ends, tolerance
-        self._waiting = {(): _Node((), 1.0, 0, list(range(len(targets))))}
+        self._waiting = dict[tuple[int, ...], _Node]()
+        self._waiting[()] = _Node((), 1.0, 0, list(range(len(targets))))
         self._reached = [list[tuple[int, float]]() for _ in targets]
         self._queue = list[tuple[float, tuple[int, ...]]]()
         self._explored, self._is_ordered = 0, False
@@ -143,41 +142,6 @@ def _usual_tokens(tokenization: Tokenization, target: bytes) -> tuple[int, ...]:
         return tuple(tokenization.encode_completion(target.decode()))
     except (InputError, UnicodeDecodeError):
         return ()
-
-
-class TokenSpellings:
-    """Search for tokens by their bytes.
-
-    Args:
-        tokenization: Tokenization of the model.
-    """
-
-    def __init__(self, tokenization: Tokenization) -> None:
-        table = token_bytes(tokenization)
-        self._sorted = sorted((spelling, token) for token, spelling in enumerate(table) if spelling)
-        self._longest = max((len(spelling) for spelling, _ in self._sorted), default=0)
-
-    def continuations_of(self, text: bytes) -> list[int]:
-        """Return the tokens whose bytes are `text`, or begin with it."""
-        return [token for _, token in self._from(text, len(text))]
-
-    def beginnings_of(self, text: bytes) -> Iterator[tuple[int, int]]:
-        """Yield length and id of the tokens whose bytes are `text`, or a beginning of it."""
-        for length in range(1, min(len(text), self._longest) + 1):
-            for spelling, token in self._from(text[:length], length):
-                if len(spelling) > length:
-                    break
-                yield length, token
-
-    def _from(self, text: bytes, length: int) -> Iterator[tuple[bytes, int]]:
-        """Yield the tokens whose bytes begin with `text`, those with the fewest bytes first."""
-        place = bisect_left(self._sorted, (text, -1))
-        while place < len(self._sorted) and self._sorted[place][0][:length] == text:
-            yield self._sorted[place]
-            place += 1
-
-
-token_spellings = lru_cache(maxsize=4)(TokenSpellings)
 
 
 def explore_spellings(

@@ -9,6 +9,7 @@ from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Samples
 from trialogue.samplers.prefix.output import reasons
 from trialogue.verifiers.languages.stop_strings import StopStrings
+from trialogue.verifiers.schemas.fields import open_field
 
 
 class SampleOutcome(NamedTuple):
@@ -99,6 +100,12 @@ def sample_outcomes(
                 remark=samples.remarks[row] if samples.remarks else None,
             )
             reason = f"failed: {error or failure}"
+        elif ended in ("max_new_tokens", "context") and any(one.kind.is_json for one in built[row]):
+            field = open_field(tokenization.text(completion, final=False))
+            where = "" if field is None else f"the token limit ended the text in the field {field}"
+            reason = reasons.explain_rejection(
+                ended, longest, *filter(None, [*below[:1], error, refusals[row], where])
+            )
         elif ended is not None:
             reason = reasons.explain_rejection(
                 ended, longest, *below[:1], *filter(None, [error, refusals[row]])

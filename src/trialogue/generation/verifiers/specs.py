@@ -150,7 +150,13 @@ class ConstraintSettings(VerifierOptions):
         return {"verifier": list(named), **files, **functions, **errors, **spaces}
 
     def build(
-        self, tokenization: "Tokenization", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
+        self,
+        tokenization: "Tokenization",
+        *,
+        verdicts: bool,
+        ranks: bool = False,
+        stop: Sequence[str] = (),
+        within_limit: bool = False,
     ) -> list["BuiltVerifier"]:
         """Build the verifiers for a sampler.
 
@@ -161,6 +167,7 @@ class ConstraintSettings(VerifierOptions):
             ranks: Whether the sampler ranks several samples by their values. The threshold is then applied
                 only to the selected sample.
             stop: Stop strings. Verifiers of text evaluate the text before the first stop string.
+            within_limit: Whether the masks of formal languages complete the text before the length limit.
 
         Returns:
             One verifier per spec.
@@ -169,7 +176,16 @@ class ConstraintSettings(VerifierOptions):
             InputError: If a verifier does not compile or load. Whether it was made for this model is checked
                 separately, by `BuiltVerifier.require_fit`.
         """
+        from trialogue.verifiers.languages.language_verifier import LanguageVerifier
+
         loaded = self.load(tokenization, verdicts=verdicts)
+        if within_limit:
+            loaded = [
+                one._replace(verifier=_call_with_option(self, spec, one.verifier.within_limit))
+                if isinstance(one.verifier, LanguageVerifier)
+                else one
+                for spec, one in zip(self.specs, loaded, strict=True)
+            ]
         return [one.for_sampler(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
 
     def load(self, tokenization: "Tokenization", *, verdicts: bool) -> list["LoadedVerifier"]:

@@ -24,6 +24,7 @@ from trialogue.errors import InputError, NotValidError
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 from trialogue.validation import Count, validated
+from trialogue.verifiers.languages.closing_texts import NEVER, ClosingTexts
 from trialogue.verifiers.languages.closing_tokens import ClosingTokens
 from trialogue.verifiers.languages.stop_strings import StopStrings
 from trialogue.verifiers.languages.stopped_language import StoppedLanguage
@@ -33,6 +34,7 @@ _NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
 _MIN_MATCHERS = 64
 _MAX_QUOTED_CHARACTERS = 60
 _MAX_PARSED_TEXTS = 1024
+_NEAR = 64
 
 Bits = NDArray[np.uint8]
 Tokens = NDArray[np.int64]
@@ -62,6 +64,8 @@ class Language(NamedTuple):
     """Function that converts a text to a value and raises `Invalid` for texts that are not in the language."""
     notes: tuple[str, ...] = ()
     """Warnings for the user."""
+    names: frozenset[str] | None = None
+    """Required keys of the objects of a JSON language, None for another language."""
 
     def acceptance(self) -> Callable[[bytes], bool]:
         """Return a function that tests whether the parser of the language accepts a text.
@@ -132,7 +136,7 @@ class LanguageVerifier(Verifier):
     def __init__(self, language: Language, tokenization: Tokenization, memory: Count, field: str) -> None:
         self.grammar, self._tokenization = language.grammar + _NO_FORCING, tokenization
         self.parser, self.notes = language.parse, language.notes
-        self._field, self._source = field, language.source
+        self._field, self._source, self._names = field, language.source, language.names
         self._memory = memory
         tokenizer = tokenization.matcher_tokenizer
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
@@ -145,6 +149,7 @@ class LanguageVerifier(Verifier):
         self._prefixes: OrderedDict[bytes, _Prefix] = OrderedDict()
         self._rows, self._lock = 1, Lock()
         self._stopped: StoppedLanguage | None = None
+        self._closing: ClosingTexts | None = None
         self._accepts = language.acceptance()
         self._shortlist = ClosingTokens(language.grammar, _NO_FORCING, tokenization)
         start = self._prefix(b"")
@@ -165,6 +170,36 @@ class LanguageVerifier(Verifier):
             self.grammar, StopStrings(stop), self._tokenization, self._error, self._accepts
         )
         return stopped
+
+    def within_limit(self) -> Self:
+        """Return a copy whose mask keeps only tokens after which the text can be completed before the length limit.
+
+        The copy rejects a prefix near the limit if its completion by `ClosingTexts` has more tokens than are left.
+        Samplers then target the model's distribution restricted to the texts of the language all of whose prefixes are
+        accepted. These are all texts within the limit if `ClosingTexts` finds completions with the fewest tokens, and
+        otherwise at least the texts that end early enough. Tokens are restricted only if fewer than 64 tokens are left
+        in addition to those of the completion.
+
+        If the shortest text that was found is longer than the limit, the mask does not change. Conditions that only the
+        parser checks are not considered.
+
+        Raises:
+            InputError: If the language is that of a Lark grammar, for which completions are not available.
+        """
+        if self._field == "lark":
+            hint = (
+                "use a regular expression or a JSON Schema; a Lark grammar has no known shortest completion"
+            )
+            raise InputError("within_limit", self._source, hint)
+        limited = copy(self)
+        limited._closing = ClosingTexts(self.grammar, self._names, self._tokenization)
+        return limited
+
+    @property
+    def min_tokens(self) -> int | None:
+        """Number of tokens of the shortest text that `within_limit` has found. None if there is none."""
+        cost = NEVER if self._closing is None else self._closing.cost(b"")
+        return None if cost == NEVER else cost
 
     def prepared(self) -> Self:
         """Build the internal tables now, so that the first evaluation is not slow.
@@ -190,15 +225,19 @@ class LanguageVerifier(Verifier):
             completion is in the language. For a prefix, True means that it can be continued to such a text.
         """
         complete = decoding.complete[rows].tolist()
+        rooms = (decoding.limit - decoding.lengths)[rows].tolist()
         with self._lock:
             self._rows = max(self._rows, len(complete))
             verdicts = []
-            for tokens, ended in zip(_completions(decoding, rows), complete, strict=True):
+            for tokens, ended, room in zip(_completions(decoding, rows), complete, rooms, strict=True):
                 text = tokens[:-1] if ended and len(tokens) and tokens[-1] == decoding.eos else tokens
                 verdict = None if self._stopped is None else self._stopped.verdict(text, ended)
                 if verdict is None:
                     prefix = self._prefix(text.tobytes())
                     verdict = prefix is not None and (prefix.accepted or not ended)
+                    if verdict and not ended and len(text):
+                        fitting = self._fits(text[:-1], room + 1, decoding.vocab_size)
+                        verdict = fitting if isinstance(fitting, bool) else bool(fitting[text[-1]])
                 verdicts.append(verdict)
         return torch.tensor(verdicts, dtype=torch.bool)
 
@@ -215,21 +254,41 @@ class LanguageVerifier(Verifier):
         Returns:
             Bool tensor (n, vocab). Entry (i, t) belongs to row `rows[i]` followed by token t.
         """
-        last = (decoding.lengths + 1 >= decoding.limit)[rows].tolist()
-        verdicts = np.zeros((len(last), decoding.vocab_size), dtype=np.bool_)
+        rooms = (decoding.limit - decoding.lengths)[rows].tolist()
+        verdicts = np.zeros((len(rooms), decoding.vocab_size), dtype=np.bool_)
         with self._lock:
-            self._rows = max(self._rows, len(last))
+            self._rows = max(self._rows, len(rooms))
             for row, tokens in enumerate(_completions(decoding, rows)):
                 key = tokens.tobytes()
                 prefix = self._prefix(key)
                 if prefix is not None:
-                    mask = self._member_mask(key, prefix) if last[row] else self._viable_mask(key, prefix)
+                    is_last = rooms[row] <= 1
+                    mask = self._member_mask(key, prefix) if is_last else self._viable_mask(key, prefix)
                     verdicts[row] = np.unpackbits(mask, count=decoding.vocab_size, bitorder="little")
+                    if not is_last:
+                        verdicts[row] &= self._fits(tokens, rooms[row], decoding.vocab_size)
                     if decoding.eos is not None:
                         verdicts[row, decoding.eos] = prefix.accepted
                 if self._stopped is not None:
-                    self._stopped.correct(verdicts[row], tokens, last[row])
+                    self._stopped.correct(verdicts[row], tokens, rooms[row] <= 1)
         return torch.from_numpy(verdicts)
+
+    def _fits(self, tokens: Tokens, room: int, vocab_size: int) -> NDArray[np.bool_] | bool:
+        """Return after which next tokens the text can be completed within `room` tokens, including the next token.
+
+        True stands for all tokens.
+        """
+        if self._closing is None:
+            return True
+        key = tokens.tobytes()
+        text = self._text(key)
+        cost = self._closing.cost(text)
+        if not cost <= room < cost + _NEAR or self._closing.cost(b"") > room + len(tokens):
+            return True
+        prefix = self._prefix(key)
+        assert prefix is not None
+        viable = np.unpackbits(self._viable_mask(key, prefix), count=vocab_size, bitorder="little")
+        return self._closing.costs(text, viable.astype(np.bool_)) < room
 
     def _prefix(self, key: bytes) -> _Prefix | None:
         """Return the cached results for a completion, or None if no text of the language begins with it.

@@ -81,6 +81,42 @@ def _skip_space(text: str, place: int) -> int:
     return match.end()
 
 
+def open_field(text: str) -> str | None:
+    """Return the JSON Pointer of the innermost field that the beginning of a JSON text has not finished.
+
+    Args:
+        text: Beginning of a JSON text, for example one that a token limit ended.
+
+    Returns:
+        The pointer, which is empty for the whole text. None if the text is not the beginning of an object or list.
+    """
+    path, place = list[str | int](), 0
+    starts = list[str]()
+    while place < len(text):
+        character = text[place]
+        if character in "{[":
+            starts.append(character)
+            path.append("" if character == "{" else 0)
+        elif character in "}]":
+            if not starts:
+                return None
+            starts.pop()
+            path.pop()
+        elif character == "," and starts and starts[-1] == "[":
+            path[-1] = int(path[-1]) + 1
+        elif character == '"':
+            try:
+                value, end = _DECODER.raw_decode(text, place)
+            except JSONDecodeError:
+                break
+            if starts and starts[-1] == "{" and text[end : end + 1].strip() in (":", ""):
+                path[-1] = value
+            place = end - 1
+        place += 1
+    names = (str(name).replace("~", "~0").replace("/", "~1") for name in path)
+    return "".join(f"/{name}" for name in names) if starts else None
+
+
 def split_value(text: bytes) -> tuple[bytes, bytes] | None:
     """Split a text into a JSON value, and the space and delimiter after it.
 

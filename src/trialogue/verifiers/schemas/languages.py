@@ -35,6 +35,8 @@ class CompiledSchema(NamedTuple):
     """Function that converts a valid JSON text to its value and raises `Invalid` for other texts."""
     notes: tuple[str, ...]
     """Warnings for the user, one line each."""
+    names: frozenset[str]
+    """Required keys of all objects."""
 
 
 def json_language(schema: JsonSchema, whitespace: Whitespace) -> Language:
@@ -56,7 +58,7 @@ def json_language(schema: JsonSchema, whitespace: Whitespace) -> Language:
         content = compile_schema(value, whitespace_options(whitespace))
     except SchemaError as mistake:
         raise InputError("json-schema", source, str(mistake)) from None
-    return Language(f"start: %json {content.grammar}", source, content.parse, content.notes)
+    return Language(f"start: %json {content.grammar}", source, content.parse, content.notes, content.names)
 
 
 @validated
@@ -132,4 +134,11 @@ def compile_schema(schema: Any, spacing: Mapping[str, Any]) -> CompiledSchema:
         (f"{DRAFTS[dialect]} does not define {{}}, which is ignored", without_effect),
     )
     notes = tuple(line.format(", ".join(sorted(names))) for line, names in lines if names)
-    return CompiledSchema(grammar.text, parse, notes)
+    names = {
+        name
+        for subschema in iterate_subschemas(schema)
+        if isinstance(required := subschema.get("required"), list)
+        for name in required
+        if isinstance(name, str)
+    }
+    return CompiledSchema(grammar.text, parse, notes, frozenset(names))

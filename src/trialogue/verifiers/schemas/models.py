@@ -73,7 +73,7 @@ def model_language(
             raise value
         return value
 
-    return Language(f"start: %json {content.grammar}", shown, parse, content.notes)
+    return Language(f"start: %json {content.grammar}", shown, parse, content.notes, content.names)
 
 
 def _first_message(error: ValidationError) -> str:

@@ -1,0 +1,211 @@
+"""Short texts that complete the beginning of a text of a formal language, and their number of tokens.
+
+A mask that keeps only tokens after which such a text fits into the remaining tokens makes every text complete.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import numpy as np
+from llguidance import LLMatcher
+from numpy.typing import NDArray
+
+from trialogue.models.tokenization import Tokenization
+from trialogue.verifiers.languages.token_spellings import token_spellings
+from trialogue.verifiers.languages.vocabularies import (
+    byte_tokenizer,
+    make_matcher,
+    token_bytes,
+)
+
+_MAX_BYTES = 2000
+_MAX_STATES = 4000
+_MAX_TABLES = 128
+_MAX_TEXTS = 20_000
+NEVER = np.iinfo(np.int32).max
+"""Number of tokens if no completion was found."""
+
+Costs = NDArray[np.int32]
+
+
+class ClosingTexts:
+    """Finds short completions of texts, and counts their tokens.
+
+    For a JSON grammar, the completion closes the string, list or object that is open, and adds only required keys. For
+    other grammars, it is the shortest completion in bytes that a breadth-first search finds. The search treats bytes
+    after which the same bytes can follow as equivalent. In both cases a shorter completion may exist.
+
+    Args:
+        grammar: Grammar in llguidance's dialect of Lark.
+        names: Required keys of the objects of a JSON grammar, None for another grammar.
+        tokenization: Tokenization of the language model.
+    """
+
+    def __init__(self, grammar: str, names: frozenset[str] | None, tokenization: Tokenization) -> None:
+        self._start = make_matcher(byte_tokenizer(), grammar)
+        self._keys = (
+            None if names is None else [f"{json.dumps(name)[1:]}:".encode() for name in sorted(names)]
+        )
+        self._bytes, self._spellings = token_bytes(tokenization), token_spellings(tokenization)
+        self._texts = OrderedDict[bytes, bytes | None]()
+        self._tables = OrderedDict[tuple[bytes, bytes], Costs]()
+
+    def closing(self, text: bytes) -> bytes | None:
+        """Return a short completion of a text, or None if none was found.
+
+        Args:
+            text: Beginning of a text of the language.
+        """
+        if text not in self._texts:
+            matcher = self._start.deep_copy()
+            is_viable = matcher.try_consume_tokens(list(text)) == len(text)
+            self._texts[text] = self._complete(text, matcher) if is_viable else None
+            if len(self._texts) > _MAX_TEXTS:
+                self._texts.popitem(last=False)
+        return self._texts[text]
+
+    def cost(self, text: bytes) -> int:
+        """Return the number of tokens of a short completion of a text, `NEVER` if none was found."""
+        closing = self.closing(text)
+        count = None if closing is None else self._spellings.count(closing)
+        return NEVER if count is None else count
+
+    def costs(self, text: bytes, viable: NDArray[np.bool_]) -> Costs:
+        """Return the number of tokens of a short completion of a text followed by each token.
+
+        Texts with the same short completion, after which the same tokens can follow, share their results.
+
+        Args:
+            text: Beginning of a text of the language.
+            viable: Whether each token (vocab,) may follow.
+
+        Returns:
+            Counts (vocab,) int32, `NEVER` for tokens that may not follow.
+        """
+        closing = self.closing(text)
+        key = b"" if closing is None else closing, np.packbits(viable).tobytes()
+        if key in self._tables:
+            self._tables.move_to_end(key)
+            return self._tables[key]
+        costs = np.full(len(viable), NEVER, dtype=np.int32)
+        matcher = self._start.deep_copy()
+        matcher.try_consume_tokens(list(text))
+        counts = (
+            {kept: self._spellings.count(closing[len(closing) - kept :]) for kept in range(len(closing) + 1)}
+            if closing is not None
+            else {}
+        )
+        in_string = self._keys is not None and _is_in_string(text)
+        for token in np.flatnonzero(viable).tolist():
+            own = self._bytes[token]
+            rest = None if closing is None else _common_closing(matcher, own, closing, in_string)
+            count = self.cost(text + own) if rest is None else counts[len(rest)]
+            costs[token] = NEVER if count is None else count
+        self._tables[key] = costs
+        if len(self._tables) > _MAX_TABLES:
+            self._tables.popitem(last=False)
+        return costs
+
+    def _complete(self, text: bytes, matcher: LLMatcher) -> bytes | None:
+        added = b""
+        while len(added) < _MAX_BYTES:
+            if matcher.is_accepting():
+                return added
+            path = self._path_in_json(text + added, matcher) if self._keys is not None else None
+            if path is None:
+                path = _search(
+                    matcher, b'"' if self._keys is not None and _is_in_string(text + added) else None
+                )
+            if path is None:
+                return None
+            matcher.try_consume_tokens(list(path))
+            added += path
+        return None
+
+    def _path_in_json(self, text: bytes, matcher: LLMatcher) -> bytes | None:
+        """Return the next bytes that close a JSON text, or None if a search must find them."""
+        allowed = _allowed(matcher)
+        if len(allowed) == 1:
+            return bytes(allowed)
+        if not _is_in_string(text):
+            # A number that begins with 1 can end soon, also if it must be positive.
+            order = b'}],:1023456789"ntf[{-'
+            return next((bytes([byte]) for byte in order if byte in allowed), None)
+        if ord('"') in allowed and not text.replace(b"\\\\", b"").endswith(b"\\"):
+            return b'"'
+        # A string in which a quotation mark is not allowed may be a key.
+        begun = text[text.rindex(b'"') + 1 :]
+        for key in self._keys or ():
+            rest = key[len(begun) :]
+            if key.startswith(begun) and matcher.validate_tokens(list(rest)) == len(rest):
+                return rest
+        return None
+
+
+def _common_closing(matcher: LLMatcher, own: bytes, closing: bytes, in_string: bool) -> bytes | None:
+    """Return an end of `closing` that completes the text after a token, or None if a search must find a completion."""
+    if closing.startswith(own):
+        return closing[len(own) :]
+    if in_string and b'"' not in own and b"\\" not in own:
+        # The token is a part of a string, of which only the length affects what follows.
+        stop = closing.index(b'"')
+        kept = closing[min(len(own), stop) :]
+        data = [*own, *kept[: kept.index(b'"') + 1]]
+        return kept if matcher.validate_tokens(data) == len(data) else None
+    return None
+
+
+def _is_in_string(text: bytes) -> bool:
+    """Return whether the beginning of a JSON text ends inside a string."""
+    plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return plain.count(b'"') % 2 == 1
+
+
+def _allowed(matcher: LLMatcher) -> list[int]:
+    bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
+    allowed: list[int] = np.flatnonzero(bits[:255]).tolist()
+    return allowed
+
+
+def _search(start: LLMatcher, goal: bytes | None) -> bytes | None:
+    """Return the shortest bytes after which `goal` is allowed, or the text may be complete if `goal` is None."""
+    level, states = [(b"", start)], 0
+    while level and states < _MAX_STATES:
+        following = list[tuple[bytes, LLMatcher]]()
+        for written, matcher in level:
+            # In a JSON string, a quotation mark after a backslash does not close the string.
+            for longer in _distinct_children(written, matcher, b"" if goal is None else b"\\"):
+                states += 1
+                if _reaches(longer[1], goal):
+                    return longer[0]
+                following.append(longer)
+        level = following
+    return None
+
+
+def _reaches(matcher: LLMatcher, goal: bytes | None) -> bool:
+    if goal is None:
+        return bool(matcher.is_accepting())
+    return not matcher.is_stopped() and bool(matcher.validate_tokens(list(goal)) == len(goal))
+
+
+def _distinct_children(
+    written: bytes, matcher: LLMatcher, last_choice: bytes
+) -> Iterator[tuple[bytes, LLMatcher]]:
+    """Yield the texts that are one byte longer, one for each set of bytes that may follow next.
+
+    The byte `last_choice` is left out if another byte may follow.
+    """
+    if matcher.is_stopped():
+        return
+    seen = set[tuple[bool, bytes]]()
+    allowed = _allowed(matcher)
+    for byte in [byte for byte in allowed if byte not in last_choice] or allowed:
+        longer = matcher.deep_copy()
+        longer.consume_token(byte)
+        following = b"" if longer.is_stopped() else longer.compute_bitmask()
+        signature = bool(longer.is_accepting()), following
+        if signature not in seen:
+            seen.add(signature)
+            yield written + bytes([byte]), longer
