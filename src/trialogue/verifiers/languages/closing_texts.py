@@ -20,7 +20,7 @@ from trialogue.verifiers.languages.vocabularies import (
 )
 
 _MAX_BYTES = 2000
-_MAX_STATES = 4000
+_MAX_STATES = 1000
 _MAX_TABLES = 128
 _MAX_TEXTS = 20_000
 NEVER = np.iinfo(np.int32).max
@@ -32,7 +32,8 @@ Costs = NDArray[np.int32]
 class ClosingTexts:
     """Finds short completions of texts, and counts their tokens.
 
-    For a JSON grammar, the completion closes the string, list or object that is open, and adds only required keys. For
+    For a JSON grammar, the completion closes the string, list or object that is open, and adds only required keys. None
+    is found after a token that ends inside a character or an escape sequence of a string. For
     other grammars, it is the shortest completion in bytes that a breadth-first search finds. The search treats bytes
     after which the same bytes can follow as equivalent. In both cases a shorter completion may exist.
 
@@ -100,7 +101,13 @@ class ClosingTexts:
         for token in np.flatnonzero(viable).tolist():
             own = self._bytes[token]
             rest = None if closing is None else _common_closing(matcher, own, closing, in_string)
-            count = self.cost(text + own) if rest is None else counts[len(rest)]
+            if rest is not None:
+                count = counts[len(rest)]
+            elif in_string and b'"' not in own:
+                # For example, a token that ends inside a character. A search for each of them would take too long.
+                count = None
+            else:
+                count = self.cost(text + own)
             costs[token] = NEVER if count is None else count
         self._tables[key] = costs
         if len(self._tables) > _MAX_TABLES:
@@ -174,8 +181,7 @@ def _search(start: LLMatcher, goal: bytes | None) -> bytes | None:
     while level and states < _MAX_STATES:
         following = list[tuple[bytes, LLMatcher]]()
         for written, matcher in level:
-            # In a JSON string, a quotation mark after a backslash does not close the string.
-            for longer in _distinct_children(written, matcher, b"" if goal is None else b"\\"):
+            for longer in _distinct_children(written, matcher, in_string=goal is not None):
                 states += 1
                 if _reaches(longer[1], goal):
                     return longer[0]
@@ -191,17 +197,18 @@ def _reaches(matcher: LLMatcher, goal: bytes | None) -> bool:
 
 
 def _distinct_children(
-    written: bytes, matcher: LLMatcher, last_choice: bytes
+    written: bytes, matcher: LLMatcher, in_string: bool
 ) -> Iterator[tuple[bytes, LLMatcher]]:
     """Yield the texts that are one byte longer, one for each set of bytes that may follow next.
 
-    The byte `last_choice` is left out if another byte may follow.
+    In a JSON string, these are the printable characters of ASCII without the backslash, unless none of them may follow.
     """
     if matcher.is_stopped():
         return
     seen = set[tuple[bool, bytes]]()
     allowed = _allowed(matcher)
-    for byte in [byte for byte in allowed if byte not in last_choice] or allowed:
+    plain = [byte for byte in allowed if 32 <= byte < 127 and byte != ord("\\")] if in_string else []
+    for byte in plain or allowed:
         longer = matcher.deep_copy()
         longer.consume_token(byte)
         following = b"" if longer.is_stopped() else longer.compute_bitmask()
