@@ -4,6 +4,7 @@ Each fault replaces an attribute of a module or class. The comparison with the n
 samplers of the named kind.
 """
 
+import numpy as np
 import torch
 
 from trialogue import enumeration
@@ -32,7 +33,8 @@ from trialogue.samplers.unmasking import (
 
 select_positions = ordered._select
 count_random, count_scheduled = RandomSizes.count, Schedule.count
-run_step, judge, add = ReMDM.step, Checked._accepts, exact._Exploration.add
+run_plan, judge, add = ReMDM.plan, Checked._accepts, exact._Exploration.add
+find_options, multiply = contract.Planned.options, exact._products
 
 
 def lowest_scores(state, scores, *rest):
@@ -79,7 +81,17 @@ def largest_confidence(self, state, conditionals, choose):
 
 
 def masked_prompt(self, state, conditionals, choose):
-    return run_step(self, state._replace(free=torch.ones_like(state.free)), conditionals, choose)
+    return run_plan(self, state._replace(free=torch.ones_like(state.free)), conditionals, choose)
+
+
+def never_masked(self, state, plan, conditionals):
+    changing = plan.changing * state.masked
+    return find_options(self, state, plan._replace(changing=changing), conditionals)
+
+
+def last_digit_first(options):
+    for rows, factors, codes in multiply(options):
+        yield rows, factors[:, ::-1], codes
 
 
 def all_tokens(self, tokens, lengths, free, vocab_size):
@@ -106,8 +118,11 @@ MUTANTS = [
     ("by-confidence", Threshold, "count", strict_threshold),
     ("by-confidence", Factor, "count", factor_without_one),
     ("draw-then-select", DrawThenSelect, "step", largest_confidence),
-    ("remdm", ReMDM, "step", masked_prompt),
-    ("remdm", remasking, "_flip", lambda p, choose: torch.zeros_like(p, dtype=torch.bool) | (p > 0.5)),
+    ("remdm", ReMDM, "plan", masked_prompt),
+    ("remdm", contract.Planned, "options", never_masked),
+    ("ordered", exact, "_products", last_digit_first),
+    ("ordered", exact, "_visits_of_short", lambda size, *moves: np.ones(size)),
+    ("remdm", contract, "flip", lambda p, choose: p > 0.5),
     ("corrected", remasking, "_DRAWING", contract.Drawing(0.5, 1.0)),
     (
         "checked",

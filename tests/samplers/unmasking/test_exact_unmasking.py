@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from unittest import mock
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import Streams, numpy_generator
 from trialogue.samplers import ChainRule
 from trialogue.samplers.exact import kullback_leibler, total_variation
+from trialogue.samplers.exact.unmasking import _Exploration
 from trialogue.samplers.unmasking import (
     Checked,
     Confidence,
@@ -37,6 +39,7 @@ from trialogue.samplers.unmasking import (
     Threshold,
     text_log_probs,
 )
+from trialogue.samplers.unmasking.contract import Planned
 
 TABLES = 60
 
@@ -106,7 +109,7 @@ SETTINGS = {
         **drawing(pick),
     ),
     "remdm": lambda pick, sites: ReMDM(
-        pick.choice([1, 2]), pick.choice([0.0, 0.3, 1.0]), pick.choice(["cap", "rescale"]), **drawing(pick)
+        pick.choice([1, 2, 3]), pick.choice([0.0, 0.3, 1.0]), pick.choice(["cap", "rescale"]), **drawing(pick)
     ),
     "corrected": lambda pick, sites: Corrected(ordered(pick, sites), pick.choice([1, 2])),
     "checked": lambda pick, sites: Checked(
@@ -144,12 +147,21 @@ def cases(kind, count=TABLES):
 
 
 def difference(sampler, model, prompt):
-    """Return the largest difference of the exact and the naive probabilities and numbers of passes."""
+    """Return the largest difference of the exact and the naive probabilities and numbers of passes.
+
+    Samplers with plans are also enumerated by `step`, without products of probabilities.
+    """
     expected, passes = naive_distribution(sampler, model, prompt)
-    found = exact_distribution(sampler, model, prompt=prompt)
-    masses = {**found.probabilities, None: found.rejected}
-    differences = [abs(masses.get(x, 0.0) - expected.get(x, 0.0)) for x in masses.keys() | expected.keys()]
-    return max(*differences, abs(found.expected_passes - passes))
+    differences = []
+    for is_planned in [_Exploration._is_planned, lambda *_: False][: 1 + isinstance(sampler, Planned)]:
+        with mock.patch.object(_Exploration, "_is_planned", is_planned):
+            found = exact_distribution(sampler, model, prompt=prompt)
+        masses = {**found.probabilities, None: found.rejected}
+        differences += [
+            abs(masses.get(x, 0.0) - expected.get(x, 0.0)) for x in masses.keys() | expected.keys()
+        ]
+        differences.append(abs(found.expected_passes - passes))
+    return max(differences)
 
 
 @pytest.mark.parametrize("kind", SETTINGS)

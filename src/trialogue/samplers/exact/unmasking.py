@@ -1,13 +1,14 @@
 """Exact output distribution and expected cost of an unmasking sampler on a small masked model.
 
 The `step` method of the sampler runs with a `choose` that visits all outcomes, so the result describes the code that
-users run. The states form an absorbing Markov chain. States that are equal are merged.
+users run. If `step` carries out a plan (`Planned`), only the plan runs in this way, and the independent changes of the
+positions are multiplied. The states form an absorbing Markov chain. States that are equal are merged.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,12 +21,26 @@ from trialogue.errors import InputError
 from trialogue.oracles import Masked
 from trialogue.samplers.exact.elimination import AbsorbingChain, require_distribution
 from trialogue.samplers.unmasking.checked import ends
-from trialogue.samplers.unmasking.contract import Unmasking, map_fields, require_unmasking, select, tensors
+from trialogue.samplers.unmasking.contract import (
+    Canvas,
+    Planned,
+    Unmasking,
+    map_fields,
+    require_unmasking,
+    select,
+    tensors,
+)
 from trialogue.samplers.unmasking.engine import evaluate, prompt_canvas, require_masked
 from trialogue.validation import Count, Natural, validated
 
 Sequence_ = tuple[int, ...]
 _STATES_AT_ONCE = 1024
+_OUTCOMES_AT_ONCE = 1 << 20
+_LARGEST_CODE = 1 << 24
+"""Largest number of a canvas, which bounds the size of a table."""
+_UNKNOWN = np.iinfo(np.int64).min
+_PASSES = 100
+"""Chains that certainly end within this number of passes are solved pass by pass."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +115,12 @@ class _Exploration:
         self._places: dict[bytes, int] = {}
         self._outputs: dict[Sequence_ | None, int] = {None: 0}
         self._positions: list[int] = []
+        # Result of `_classify` for each canvas. The digits of its number are the tokens, or `vocab_size` for a mask.
+        self._nodes = np.zeros(0, np.int64)
+        self._canvases = 0
         # Source, target and probability of each move, and source, output and probability of each end.
-        self._moves: list[tuple[Tensor, Tensor, Tensor]] = []
-        self._ends: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._moves: list[tuple[Any, Any, Any]] = []
+        self._ends: list[tuple[Any, Any, Any]] = []
 
     @property
     def states(self) -> int:
@@ -146,34 +164,96 @@ class _Exploration:
     def _expand(self, first: int, state: Any) -> None:
         """Take one step from each row of `state`, whose indices begin with `first`."""
         conditionals = evaluate(self._model, state.tokens, state.masked)
+        if self._is_planned(state):
+            self._expand_plans(first, state, conditionals)
+            return
         outcomes = enumerate_outcomes(
             lambda rows, choose: self._sampler.step(select(state, rows), conditionals[rows], choose),
             len(state.tokens),
         )
         for source, weight, after in outcomes:
-            done = self._sampler.finished(after).cpu()
-            ended, going = done.nonzero()[:, 0], (~done).nonzero()[:, 0]
-            if len(going):
-                self._moves.append((first + source[going], self.add(select(after, going)), weight[going]))
-            if len(ended):
-                last = select(after, ended)
-                accepted = self._sampler.accepted(last).tolist()
-                outputs = [
-                    self._outputs.setdefault(tuple(row) if valid else None, len(self._outputs))
-                    for row, valid in zip(last.tokens.tolist(), accepted, strict=True)
-                ]
-                self._ends.append((first + source[ended], torch.tensor(outputs), weight[ended]))
+            self._record((first + source).numpy(), self._classify(after), weight.numpy())
+
+    def _is_planned(self, state: Any) -> bool:
+        """Return whether the sampler plans its passes, and the canvases after a pass have small numbers."""
+        if not isinstance(self._sampler, Planned) or type(self._sampler).step is not Planned.step:
+            return False
+        self._canvases = (int(self._model.vocab_size) + 1) ** state.tokens.shape[1]
+        return isinstance(state, Canvas) and self._canvases * (int(state.passes.max()) + 2) <= _LARGEST_CODE
+
+    def _expand_plans(self, first: int, state: Canvas, conditionals: Tensor) -> None:
+        """Take one step from each row of `state`, by multiplying the probabilities of the positions."""
+        sampler = cast(Planned, self._sampler)
+        plans = enumerate_outcomes(
+            lambda rows, choose: sampler.plan(select(state, rows), conditionals[rows], choose),
+            len(state.tokens),
+        )
+        for source, weight, plan in plans:
+            options = sampler.options(select(state, source), plan, conditionals[source]).cpu().numpy()
+            for rows, factors, codes in _products(options):
+                codes += plan.passes.cpu().numpy()[rows, None] * self._canvases
+                nodes = self._find(codes, state.free[:1])
+                sources = np.repeat((first + source).numpy()[rows], factors.shape[1])
+                self._record(sources, nodes.ravel(), (factors * weight.numpy()[rows, None]).ravel())
+
+    def _find(self, codes: Any, free: Tensor) -> Any:
+        """Return the result of `_classify` for the canvases with the numbers `codes`."""
+        size = int(codes.max()) + 1
+        if size > len(self._nodes):
+            self._nodes = np.pad(self._nodes, (0, size - len(self._nodes)), constant_values=_UNKNOWN)
+        seen = np.zeros(size, bool)
+        seen[codes] = True
+        new = np.flatnonzero(seen & (self._nodes[:size] == _UNKNOWN))
+        if len(new):
+            digits, vocab = list[Tensor](), int(self._model.vocab_size)
+            rest = torch.from_numpy(new % self._canvases).to(free.device)
+            for _ in range(free.shape[1]):
+                digits.append(rest % (vocab + 1))
+                rest = rest // (vocab + 1)
+            tokens = torch.stack(digits, 1)
+            masked = tokens == vocab
+            passes = torch.from_numpy(new // self._canvases).to(free.device)
+            after = Canvas(tokens.masked_fill(masked, 0), masked, free.expand_as(masked), passes)
+            self._nodes[new] = self._classify(after)
+        return self._nodes[codes]
+
+    def _classify(self, after: Any) -> Any:
+        """Return the index (rows,) of each unfinished state, and -1 minus the index of the output of each other one."""
+        done = self._sampler.finished(after).cpu()
+        ended, going = done.nonzero()[:, 0], (~done).nonzero()[:, 0]
+        nodes = np.empty(len(done), np.int64)
+        if len(going):
+            nodes[going.numpy()] = self.add(select(after, going)).numpy()
+        if len(ended):
+            last = select(after, ended)
+            accepted = self._sampler.accepted(last).tolist()
+            nodes[ended.numpy()] = [
+                -1 - self._outputs.setdefault(tuple(row) if valid else None, len(self._outputs))
+                for row, valid in zip(last.tokens.tolist(), accepted, strict=True)
+            ]
+        return nodes
+
+    def _record(self, sources: Any, nodes: Any, weights: Any) -> None:
+        """Store the probabilities of moving from states to the states and outputs that `_classify` returns."""
+        going = nodes >= 0
+        if going.all():  # A copy would take time.
+            self._moves.append((sources, nodes, weights))
+            return
+        self._moves.append((sources[going], nodes[going], weights[going]))
+        self._ends.append((sources[~going], -1 - nodes[~going], weights[~going]))
 
     def solve(self, eos: int | None) -> UnmaskingDistribution:
         """Return the output distribution and the expected costs."""
         source, target, probability = _joined(self._moves)
         state, output, ending = _joined(self._ends)
         size = self.states
-        transitions = coo_array((probability, (source, target)), shape=(size, size)).tocsr()
-        chain = AbsorbingChain(transitions, np.bincount(state, ending, size).astype(np.float64))
-        visits = chain.visits
+        visits, never_ends = _visits_of_short(size, source, target, probability), 0.0
+        if visits is None:
+            transitions = coo_array((probability, (source, target)), shape=(size, size)).tocsr()
+            chain = AbsorbingChain(transitions, np.bincount(state, ending, size).astype(np.float64))
+            visits, never_ends = chain.visits, chain.never_ends
         masses = np.bincount(output, visits[state] * ending, len(self._outputs)).tolist()
-        require_distribution("probabilities", masses, chain.never_ends)
+        require_distribution("probabilities", masses, never_ends)
         probabilities = dict[Sequence_, float]()
         for text, mass in zip(self._outputs, masses, strict=True):
             if text is not None:
@@ -188,9 +268,66 @@ class _Exploration:
         )
 
 
-def _joined(parts: list[tuple[Tensor, Tensor, Tensor]]) -> tuple[Any, Any, Any]:
-    """Concatenate triples (row indices, column indices, probabilities) to three NumPy arrays."""
-    indices = torch.zeros(0, dtype=torch.int64)
-    columns = zip((indices, indices, indices.double()), *parts, strict=True)
-    first, second, third = (torch.cat(column).numpy() for column in columns)
-    return first, second, third
+def _visits_of_short(size: int, source: Any, target: Any, probability: Any) -> Any:
+    """Return the expected visits of the states of a chain that ends after few passes, and None for other chains.
+
+    Args:
+        size: Number of states. The chain starts in the first one.
+        source: State before each move.
+        target: State after each move.
+        probability: Probability of each move.
+    """
+    now: Any = np.zeros(size)
+    now[0] = 1.0
+    visits = now.copy()
+    for _ in range(_PASSES):
+        now = np.bincount(target, now[source] * probability, size)
+        if not now.any():
+            return visits
+        visits += now
+    return None
+
+
+def _products(options: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Multiply the distributions of the positions of each row.
+
+    Args:
+        options: Probabilities (rows, length, digits) float64 of the digits of each position.
+
+    Yields:
+        Row numbers (n,), the probabilities (n, k) of the sequences of digits that are possible, and these sequences as
+        numbers (n, k), whose first digit is the lowest one.
+    """
+    radix = options.shape[2] ** np.arange(options.shape[1])
+    # Possible digits come first at each position, and positions with few possible digits come first in each row.
+    possible = options > 0
+    digits, ranks = np.zeros(options.shape, np.int64), possible.cumsum(2)
+    row, site, digit = possible.nonzero()
+    digits[row, site, ranks[possible] - 1] = digit
+    counts = ranks[:, :, -1]
+    sites = np.argsort(counts.astype(np.int16), axis=1, kind="stable")
+    ordered = np.take_along_axis(counts, sites, 1)
+    # Rows with equal numbers of possible digits are multiplied together.
+    _, first, group = np.unique(
+        ordered @ (options.shape[2] + 1) ** np.arange(options.shape[1]),
+        return_index=True,
+        return_inverse=True,
+    )
+    for index, shape in enumerate(ordered[first].tolist()):
+        members = np.flatnonzero(group == index)
+        for rows in np.array_split(members, math.ceil(len(members) * math.prod(shape) / _OUTCOMES_AT_ONCE)):
+            factors, codes = np.ones((len(rows), 1)), np.zeros((len(rows), 1), np.int64)
+            for place, count in enumerate(shape):
+                site = sites[rows, place]
+                chosen = digits[rows, site, :count]
+                share = options[rows[:, None], site[:, None], chosen]
+                factors = (factors[:, :, None] * share[:, None]).reshape(len(rows), -1)
+                codes = (codes[:, :, None] + (chosen * radix[site, None])[:, None]).reshape(len(rows), -1)
+            yield rows, factors, codes
+
+
+def _joined(parts: list[tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]:
+    """Concatenate triples (row indices, column indices, probabilities)."""
+    indices = np.zeros(0, np.int64)
+    first, second, third = zip((indices, indices, np.zeros(0)), *parts, strict=True)
+    return np.concatenate(first), np.concatenate(second), np.concatenate(third)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.oracles import StateT, list_sites
-from trialogue.randomness import Choose
+from trialogue.randomness import Choose, no_choice
 from trialogue.samplers.cut import Cut
 from trialogue.samplers.truncation import temper
 
@@ -192,6 +192,96 @@ class Drawing(NamedTuple):
             else:
                 tokens[rows, column] = choose(distribution, rows)
         return tokens
+
+
+class Plan(NamedTuple):
+    """Distribution of the state after a pass in which all positions change independently.
+
+    Attributes:
+        changing: Probability (rows, length) float64 that each position changes. A masked position that changes is
+            revealed with a random token, and a revealed position is masked.
+        passes: The field `passes` (rows,) of the canvas after the pass.
+    """
+
+    changing: Tensor
+    passes: Tensor
+
+
+class Planned(Unmasking[Canvas]):
+    """Base class of samplers that plan a pass, after which all positions change independently.
+
+    `step` carries out the plan. `exact_distribution` multiplies the probabilities of the positions instead of
+    enumerating all choices of `step`.
+    """
+
+    @property
+    @abstractmethod
+    def drawing(self) -> Drawing:
+        """Temperature and truncation."""
+
+    @abstractmethod
+    def plan(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Plan:
+        """Return the plan of the next pass.
+
+        Args:
+            state: State before the pass.
+            conditionals: Log-probabilities (rows, length, vocab) of the model.
+            choose: Source of randomness.
+        """
+
+    def step(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Canvas:
+        """Plan a pass, and carry it out.
+
+        Args:
+            state: State before the pass.
+            conditionals: Log-probabilities (rows, length, vocab) of the model.
+            choose: Source of randomness.
+
+        Returns:
+            The state after the pass.
+        """
+        plan = self.plan(state, conditionals, choose)
+        changed = flip(plan.changing, choose)
+        tokens = self.drawing.draw(state.tokens, state.masked & changed, conditionals, choose)
+        masked = state.masked ^ changed
+        return Canvas(tokens.masked_fill(masked, 0), masked, state.free, plan.passes)
+
+    def options(self, state: Canvas, plan: Plan, conditionals: Tensor) -> Tensor:
+        """Return the distribution of each position after a pass.
+
+        Args:
+            state: State before the pass.
+            plan: The plan of the pass.
+            conditionals: Log-probabilities (rows, length, vocab) of the model.
+
+        Returns:
+            Probabilities (rows, length, vocab + 1) float64 of each token, and of being masked (the last entry).
+        """
+        rows, sites = (state.masked & (plan.changing > 0)).nonzero().unbind(1)
+        drawn = self.drawing.distribution(conditionals[rows, sites]).double().softmax(-1)
+        if bool(torch.isnan(drawn).any()):
+            raise no_choice()
+        changing = plan.changing.clamp(max=1)
+        vocab = conditionals.shape[2]
+        options = torch.zeros(*state.tokens.shape, vocab + 1, dtype=torch.float64, device=drawn.device)
+        options.scatter_(
+            2, state.tokens.masked_fill(state.masked, vocab)[:, :, None], 1 - changing[:, :, None]
+        )
+        options[:, :, vocab] += changing * ~state.masked
+        options[rows, sites, :vocab] = changing[rows, sites, None] * drawn
+        return options
+
+
+def flip(probabilities: Tensor, choose: Choose) -> Tensor:
+    """Return whether independent events with `probabilities` (rows, length) happen, (rows, length) bool."""
+    happened = torch.zeros_like(probabilities, dtype=torch.bool)
+    for site, column in enumerate(probabilities.T):
+        happened[:, site] = column >= 1
+        rows = ((column > 0) & (column < 1)).nonzero()[:, 0]
+        if len(rows):
+            options = torch.stack((torch.log1p(-column[rows]), column[rows].log()), 1)
+            happened[rows, site] = choose(options, rows).bool()
+    return happened
 
 
 def rounded(probabilities: Tensor) -> Tensor:

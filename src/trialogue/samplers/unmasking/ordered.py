@@ -8,7 +8,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.subsets import choose_members
-from trialogue.samplers.unmasking.contract import Canvas, Drawing, Unmasking, rounded
+from trialogue.samplers.unmasking.contract import Canvas, Drawing, Plan, Planned, Unmasking, rounded
 from trialogue.samplers.unmasking.orders import Confidence, Order, Random, Ties
 from trialogue.samplers.unmasking.sizes import Block, Fixed, Size
 from trialogue.validation import Count, NonNegative, PositiveShare, validated
@@ -16,7 +16,7 @@ from trialogue.validation import Count, NonNegative, PositiveShare, validated
 
 @validated
 @dataclass(frozen=True)
-class Ordered(Unmasking[Canvas]):
+class Ordered(Planned):
     """Select positions, then draw their tokens independently from the model's conditional distributions.
 
     Orders and sizes use the model's distributions without temperature and truncation. If the conditionals belong to a
@@ -69,8 +69,8 @@ class Ordered(Unmasking[Canvas]):
         scores = self.order.scores(conditionals)
         return _select(state, scores, self.size, self.order.ties, self.blocks, choose)
 
-    def step(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Canvas:
-        """Reveal some positions.
+    def plan(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Plan:
+        """Select the positions that the next pass reveals.
 
         Args:
             state: State before the pass.
@@ -78,11 +78,10 @@ class Ordered(Unmasking[Canvas]):
             choose: Source of randomness.
 
         Returns:
-            The state after the pass.
+            The plan of the pass.
         """
         selected = self.select(state, conditionals, choose)
-        tokens = self.drawing.draw(state.tokens, selected, conditionals, choose)
-        return self.advance(state, tokens, selected)
+        return Plan(selected.double(), self.advance(state, state.tokens, selected).passes)
 
     def advance(self, state: Canvas, tokens: Tensor, selected: Tensor) -> Canvas:
         """Return the state after a pass that reveals `tokens` at `selected` positions, both (rows, length)."""

@@ -10,6 +10,8 @@ from trialogue.randomness import Choose
 from trialogue.samplers.unmasking.contract import (
     Canvas,
     Drawing,
+    Plan,
+    Planned,
     Unmasking,
     choose_for,
     put,
@@ -23,7 +25,7 @@ from trialogue.validation import Count, NonNegative, PositiveShare, Share, valid
 
 @validated
 @dataclass(frozen=True)
-class ReMDM(Unmasking[Canvas]):
+class ReMDM(Planned):
     """Reveal and mask positions independently (remasking diffusion, ReMDM, arXiv 2503.00307).
 
     With T passes and a linear schedule, a share a = t / T of the positions is revealed before pass t = 0, 1, ..., and
@@ -51,28 +53,30 @@ class ReMDM(Unmasking[Canvas]):
     temperature: NonNegative = 1.0
     top_p: PositiveShare | None = None
 
-    def step(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Canvas:
-        """Reveal and mask positions.
+    @property
+    def drawing(self) -> Drawing:
+        """Temperature and truncation."""
+        return Drawing(self.temperature, self.top_p or 1.0)
+
+    def plan(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Plan:
+        """Return the probabilities with which positions are revealed and masked, which depend on the pass only.
 
         Args:
             state: State before the pass.
-            conditionals: Log-probabilities (rows, length, vocab) of the model.
-            choose: Source of randomness.
+            conditionals: Not used.
+            choose: Not used.
 
         Returns:
-            The state after the pass.
+            The plan of the pass.
         """
+        del conditionals, choose
         before = state.passes.double() / self.passes
         after = (state.passes + 1).double() / self.passes
         largest = torch.where(before > 0, (1 - after) / before, 1.0).clamp(max=1)
         masking = largest.clamp(max=self.eta) if self.schedule == "cap" else self.eta * largest
         revealing = (after - (1 - masking) * before) / (1 - before)
         changing = torch.where(state.masked, revealing[:, None], masking[:, None]) * state.free
-        changed = _flip(changing, choose)
-        drawing = Drawing(self.temperature, self.top_p or 1.0)
-        tokens = drawing.draw(state.tokens, state.masked & changed, conditionals, choose)
-        masked = state.masked ^ changed
-        return state._replace(tokens=tokens.masked_fill(masked, 0), masked=masked, passes=state.passes + 1)
+        return Plan(changing, state.passes + 1)
 
     def finished(self, state: Canvas) -> Tensor:
         """Return which rows (rows,) bool of a state have taken all passes."""
@@ -159,15 +163,3 @@ class Corrected(Unmasking[CorrectedState]):
     def finished(self, state: CorrectedState) -> Tensor:
         """Return which rows (rows,) bool of a state have made all corrections."""
         return (state.left == 0) & ~state.masked.any(1)
-
-
-def _flip(probabilities: Tensor, choose: Choose) -> Tensor:
-    """Return whether independent events with `probabilities` (rows, length) happen, (rows, length) bool."""
-    happened = torch.zeros_like(probabilities, dtype=torch.bool)
-    for site, column in enumerate(probabilities.T):
-        happened[:, site] = column >= 1
-        rows = ((column > 0) & (column < 1)).nonzero()[:, 0]
-        if len(rows):
-            options = torch.stack((torch.log1p(-column[rows]), column[rows].log()), 1)
-            happened[rows, site] = choose(options, rows).bool()
-    return happened
