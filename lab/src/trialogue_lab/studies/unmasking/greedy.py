@@ -54,7 +54,9 @@ def check_theorem(joint: Tensor) -> Iterator[TheoremCase]:
             table = sums.permute(*rest, *chosen)
             # The chosen positions are the last axes: all masked, or all revealed.
             contexts = table.flatten(len(rest))[..., -1].flatten()
-            tokens = table[(..., *(slice(0, vocab),) * size)].reshape(len(contexts), *[vocab] * size)
+            for axis in range(len(rest), sites):
+                table = table.narrow(axis, 0, vocab)
+            tokens = table.reshape(len(contexts), *[vocab] * size)
             possible = contexts > 0
             found.append(_compare(tokens[possible] / contexts[possible].reshape(-1, *[1] * size)))
         cases = torch.cat(found)
