@@ -20,6 +20,11 @@ DOCUMENTS: Mapping[str, str] = {
     "power-smc": "Power-SMC: low-latency sequence-level power sampling (arXiv 2602.10273)",
     "power-bridge": "Power distribution bridges sampling, self-reward RL and self-distillation (arXiv 2605.04542)",
     "scalable-power": "Scalable power sampling by distribution sharpening (arXiv 2601.21590)",
+    "duel": "DUEL: exact likelihood for masked diffusion via deterministic unmasking (arXiv 2603.01367)",
+    "optimal-schedules": "Optimal inference schedules for masked diffusion models (arXiv 2511.04647)",
+    "fast-dllm": "Fast-dLLM: training-free acceleration of diffusion language models (arXiv 2505.22618)",
+    "quality-exploration": "Locally confident, globally stuck: the quality-exploration dilemma (arXiv 2604.00375)",
+    "remdm": "Remasking discrete diffusion models with inference-time scaling (arXiv 2503.00307)",
 }
 """Titles of the publications, by the key with which statement ids begin."""
 
