@@ -78,7 +78,10 @@ OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("smc-criteria", {"lengths": ((64, 16), ()), "branch_lengths": ((1, 8),), "trees": (2,)}),
     ("smc-criteria", {"tolerance": (0.0,), "tree_particles": (1, 4), "tree_length": (6,), "levels": (1,)}),
     ("smc-criteria", {"total_error": (0.0,), "draw_particles": (1,), "tilt": (1.0,)}),
-    ("unmasking", {"families": (("no such",),), "noises": ((0.0, 1.0), (0.0, 0.3, 1.0, 6.0)), "sizes": ((3,),)}),
+    (
+        "unmasking",
+        {"families": (("no such",),), "noises": ((0.0, 1.0), (0.0, 0.3, 1.0, 6.0)), "sizes": ((3,),)},
+    ),
     ("unmasking", {"passes_per_token": ((1.0, 4.0),), "lengths": ((3,), (16,)), "eta": (2.0,)}),
     ("value-guided", {"chain_seeds": ((99,),), "remaining": ((5, 3), (3, 9)), "length": (9,)}),
     ("value-guided", {"errors": ((0.0,),)}),

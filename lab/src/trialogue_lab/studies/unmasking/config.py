@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, get_args
 
-from annotated_types import Ge, Interval
+from annotated_types import Ge, Interval, MinLen
 
 from trialogue.errors import InputError
 from trialogue_lab.ledger import Different, Increasing, Positive, Seeds, Settings, Share
@@ -31,17 +31,17 @@ class Config(Settings):
         passes_per_token: Numbers of passes of remasking samplers, per position. They include 1, 4 and 16.
         eta: Strength of remasking: the probability that a pass masks a revealed token.
         lengths: Lengths of the mixtures of two coins, for which the smallest number of passes is computed. Claims are
-            about the second and the last one.
+            about the last two.
         precision: Divergence in nats that this number of passes must reach.
     """
 
-    seeds: Seeds = tuple(range(1, 17))
+    seeds: Seeds = tuple(range(1, 13))
     families: Different[Family] = FAMILIES
     noises: Increasing[Noise] = (0.0, 0.1, NOISE, LARGE_NOISE)
     sizes: Increasing[Annotated[int, Ge(2)]] = (2, 3)
     passes_per_token: Increasing[Positive] = (1.0, 2.0, 4.0, 16.0)
     eta: Share = 0.2
-    lengths: Increasing[Annotated[int, Ge(4)]] = (16, 64, 256, 1024)
+    lengths: Annotated[Increasing[Annotated[int, Ge(4)]], MinLen(2)] = (16, 64, 256, 1024)
     precision: Positive = 0.05
 
     def check(self) -> None:

@@ -52,8 +52,9 @@ def check_theorem(joint: Tensor) -> Iterator[TheoremCase]:
         for chosen in combinations(range(sites), size):
             rest = [site for site in range(sites) if site not in chosen]
             table = sums.permute(*rest, *chosen)
-            contexts = table[(..., *[vocab] * size)].flatten()
-            tokens = table[(..., *[slice(0, vocab)] * size)].reshape(len(contexts), *[vocab] * size)
+            # The chosen positions are the last axes: all masked, or all revealed.
+            contexts = table.flatten(len(rest))[..., -1].flatten()
+            tokens = table[(..., *(slice(0, vocab),) * size)].reshape(len(contexts), *[vocab] * size)
             possible = contexts > 0
             found.append(_compare(tokens[possible] / contexts[possible].reshape(-1, *[1] * size)))
         cases = torch.cat(found)
@@ -109,7 +110,8 @@ def decode(sampler: Ordered, model: Conditionals) -> Tensor:
     state: Any = Canvas.start(canvases.masked_fill(masked, 0), masked)
     while bool(state.masked.any()):
         state = sampler.step(state, model.log_probs(state.tokens, state.masked), _refuse)
-    return state.tokens  # type: ignore[no-any-return]
+    tokens: Tensor = state.tokens
+    return tokens
 
 
 def _refuse(log_weights: Tensor, rows: Tensor) -> Tensor:

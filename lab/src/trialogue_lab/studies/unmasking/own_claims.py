@@ -37,9 +37,9 @@ OURS = (
     ),
     ours(
         "the-bound-is-loose",
-        "The excess loss of a sampler with random order is less than a fifth of that of the evidence lower bound "
+        "The excess loss of a sampler with random order is less than a tenth of that of the evidence lower bound "
         "(noise of 0.3).",
-        looseness().as_ratio() < 0.2,
+        looseness().as_ratio() < 0.1,
         _DUEL,
     ),
     ours(
@@ -58,7 +58,7 @@ OURS = (
     ),
     ours(
         "random-sizes-keep-the-dual-correlation",
-        "It is also below DTC ln n / K, where DTC is the dual total correlation (largest ratio).",
+        "The same divergence is below DTC ln n / K, where DTC is the dual total correlation (largest ratio).",
         largest("sizes", "random * passes / (dual * log(sites))") < 1,
         _ZHAO,
     ),
@@ -69,9 +69,9 @@ OURS = (
         _ZHAO,
     ),
     ours(
-        "threshold-is-inexact-at-temperature-one",
-        "At temperature 1, a confidence threshold of 0.9 has a total variation above 0.01 (true conditionals).",
-        sampled("threshold", 0, "variation") > 0.01,
+        "threshold-is-nearly-exact-at-temperature-one",
+        "At temperature 1, a confidence threshold of 0.9 has a total variation below 0.05 (true conditionals).",
+        sampled("threshold", 0, "variation") < 0.05,
         _FAST,
     ),
     ours(
@@ -126,9 +126,9 @@ OURS = (
     ),
     ours(
         "random-order-averages-noise",
-        "With noise of 0.3 and one token per pass, the random order has less than a fifth of the divergence of the "
+        "With noise of 0.3 and one token per pass, the random order has less than a tenth of the divergence of the "
         "order by confidence.",
-        farther("random", "confidence", 1, NOISE).as_ratio() < 0.2,
+        farther("random", "confidence", 1, NOISE).as_ratio() < 0.1,
         _KIM,
     ),
     ours(
@@ -141,8 +141,8 @@ OURS = (
     ours(
         "margin-and-confidence-are-alike",
         "With noise of 0.3, one token per pass and more than two tokens, the orders by margin and by confidence have "
-        "the same divergence, within a tenth (ratio).",
-        farther("margin", "confidence", 1, NOISE, True).as_ratio().near(1, margin=0.1),
+        "the same divergence, within a fifth (ratio).",
+        farther("margin", "confidence", 1, NOISE, True).as_ratio().near(1, margin=0.2),
         _KIM,
     ),
     ours(
@@ -153,8 +153,8 @@ OURS = (
     ),
     ours(
         "remasking-helps-with-large-noise",
-        "With noise of 1 and four passes per token, the divergence is smaller with remasking than without (ratio).",
-        remasking(4.0, LARGE_NOISE).as_ratio() < 1,
+        "With noise of 1 and one pass per token, the divergence is smaller with remasking than without (ratio).",
+        remasking(1.0, LARGE_NOISE).as_ratio() < 1,
         _REMDM,
     ),
     ours(
@@ -172,9 +172,9 @@ OURS = (
     ),
     ours(
         "a-sweep-after-single-tokens-hurts",
-        "With noise of 0.3, one sweep of Gibbs corrections after one token per pass in random order more than "
-        "doubles the divergence.",
-        sweep(1, NOISE).as_ratio() > 2,
+        "With noise of 0.3, one sweep of Gibbs corrections after one token per pass in random order "
+        "raises the divergence by more than half.",
+        sweep(1, NOISE).as_ratio() > 1.5,
         _REMDM,
     ),
     ours(

@@ -137,7 +137,7 @@ def _distances_figure(rows: Rows) -> Drawing:
         for name, line in (("ReMDM", "o-"), ("no remasking", "o--")):
             chosen = remasked[(remasked.noise == noise) & (remasked.sampler == name)]
             means = chosen.groupby("passes_per_token").divergence.mean()
-            label = f"noise {noise:g}" if name == "ReMDM" else None
+            label = f"noise {noise:g}" if name == "ReMDM" else ""
             right.plot(means.index, means, line, color=color, label=label)
     finish(
         right,

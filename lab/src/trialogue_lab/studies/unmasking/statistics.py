@@ -4,6 +4,8 @@ A seed draws one distribution of each family. Distances of families are averaged
 logarithms.
 """
 
+import math
+
 import numpy as np
 from pandas import DataFrame, Series
 
@@ -18,9 +20,15 @@ def _by_instance(table: DataFrame, column: str) -> "Series[float]":
     return table.set_index(["seed", "family"])[column].astype(float)
 
 
+def _evaluate(table: DataFrame, expression: str) -> DataFrame:
+    """Return a table with the values of an expression of its columns in the column `value`."""
+    return table.assign(value=np.asarray(table.eval(expression, engine="python"), dtype=np.float64))
+
+
 def _ratio(first: "Series[float]", second: "Series[float]") -> "Series[float]":
     """Return, for each seed, the geometric mean over families of a ratio."""
-    return np.exp(np.log(first / second).groupby("seed").mean())
+    logs = (first / second).map(math.log)
+    return logs.groupby("seed").mean().map(math.exp)
 
 
 @draws
@@ -38,7 +46,7 @@ def sampled(rows: Rows, sampler: str, size: int, column: str, noise: float = 0.0
         noise: Standard deviation of the noise in the logits (default: 0).
     """
     table = rows.require("sampler", sampler=sampler, size=size, noise=noise)
-    return table.assign(value=table.eval(column, engine="python")).groupby("seed").value.mean()
+    return _evaluate(table, column).groupby("seed").value.mean()
 
 
 @draws
@@ -80,7 +88,7 @@ def score(rows: Rows, expression: str, noise: float = NOISE) -> "Series[float]":
         noise: Standard deviation of the noise in the logits (default: 0.3).
     """
     table = rows.require("scores", noise=noise)
-    return table.assign(value=table.eval(expression, engine="python")).groupby("seed").value.mean()
+    return _evaluate(table, expression).groupby("seed").value.mean()
 
 
 @draws
@@ -131,8 +139,8 @@ def mixture_share(rows: Rows, size: int) -> "Series[float]":
 def random_sizes(rows: Rows) -> "Series[float]":
     """Return the divergence per order of random sizes, relative to equal sizes with as many passes."""
     table = rows["sizes"]
-    ratio = np.log(table.random / table.equal)
-    return np.exp(ratio.groupby(table.seed).mean())
+    logs = (table.random / table.equal).map(math.log)
+    return logs.groupby(table.seed).mean().map(math.exp)
 
 
 @draws
@@ -163,12 +171,12 @@ def finds_mode(rows: Rows, noise: float = 0.0) -> Counts:
 
 @draws
 def coin_growth(rows: Rows) -> "Series[float]":
-    """Return the factor by which the smallest number of passes grows from the second to the last length of coins."""
-    lengths = rows.distinct("coins", "length")
-    passes = [
-        rows.where("coins", length=length).set_index("seed").passes for length in (lengths[1], lengths[-1])
-    ]
-    return passes[1] / passes[0]
+    """Return the factor by which the smallest number of passes grows between the two largest lengths of coins."""
+    shorter, longer = (
+        rows.where("coins", length=length).set_index("seed").passes
+        for length in rows.distinct("coins", "length")[-2:]
+    )
+    return longer / shorter
 
 
 @draws
@@ -213,7 +221,7 @@ def best_passes(rows: Rows, noise: float, sampler: str = "ReMDM") -> "Series[flo
     """
     table = rows.require("remasking", sampler=sampler, noise=noise).reset_index(drop=True)
     best = table.loc[table.groupby(["seed", "family"]).divergence.idxmin()]
-    return np.exp(np.log(best.passes_per_token).groupby(best.seed).mean())
+    return best.passes_per_token.map(math.log).groupby(best.seed).mean().map(math.exp)
 
 
 def _remasked(rows: Rows, sampler: str, multiple: float, noise: float) -> DataFrame:
