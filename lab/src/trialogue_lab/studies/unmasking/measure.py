@@ -111,6 +111,7 @@ def _describe(joint: Tensor, found: Tensor, noise: float) -> dict[str, Any]:
     return {
         "kind": "sampler",
         "noise": noise,
+        "sites": joint.ndim,
         **_distances(joint, found),
         "entropy": float(torch.special.entr(found).sum()),
         "true_entropy": entropy,
