@@ -1,8 +1,10 @@
 """JSON schemas: constraints enforced by the grammar or by validation, rejected schemas, and notes for the user."""
 
 import json
+import os
 import re
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -16,6 +18,7 @@ from trialogue.verifiers.languages.vocabularies import END_OF_BYTES, byte_tokeni
 from trialogue.verifiers.schemas import grammars, validation
 from trialogue.verifiers.schemas.languages import json_language
 
+SUITE = "JSON_SCHEMA_TEST_SUITE"
 ITEMS = {"type": "array", "items": {"enum": [1, 2, "a"]}, "maxItems": 3}
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
 SCHEMAS = {
@@ -92,6 +95,7 @@ NOTES = [
     ({"anyOf": [SCHEMAS["oneOf"], {"type": "null"}]}, LATE.format("oneOf")),
     ({"properties": {"x": {"pattern": "^(?!a)"}, "y": {"pattern": "b"}}}, LATE.format("pattern")),
     ({"type": "string", "format": "regex"}, LATE.format("format")),
+    ({"type": "string", "format": "iri", "pattern": "^a"}, LATE.format("format")),
     ({"type": "string", "format": "phone"}, "the format is not checked: phone"),
     (
         {"type": "string", "minLenght": 3, "x-a": 1},
@@ -103,7 +107,14 @@ NOTES = [
 def test_notes_list_constraints_that_are_checked_late_or_not_at_all():
     for schema, note in NOTES:
         assert GrammarVerifier.json_schema(schema, TOKENS).notes == (note,), schema
-    plain = {"type": "integer", "minimum": 3, "title": "n", "$comment": "", "default": {"typ": 4}}
+    plain = {
+        "type": ["integer", "string"],
+        "format": "iri",
+        "minimum": 3,
+        "title": "n",
+        "$comment": "",
+        "default": {"typ": 4},
+    }
     assert GrammarVerifier.json_schema(plain, TOKENS).notes == ()
 
 
@@ -245,6 +256,46 @@ TEXTS: list[tuple[dict[str, object], dict[str, bool]]] = [
     ),
     ({"type": "string", "format": "email"}, {'"a@b.de"': True, '"ab"': False}),
     ({"type": "string", "format": "regex"}, {'"a(b)"': True, '"a(b"': False}),
+    (
+        {"type": "string", "format": "time"},
+        {'"23:59:60Z"': True, '"01:29:60.5+01:30"': True, '"23:58:60Z"': False, '"23:59:60-00:01"': False},
+    ),
+    (
+        {"type": "string", "format": "date-time"},
+        {'"2016-12-31T23:59:60Z"': True, '"2016-12-31T00:00:60Z"': False},
+    ),
+    (
+        {"type": "string", "format": "hostname"},
+        {'"xn--bcher-kva.de"': True, '"xn--X.de"': False, '"a.de"': True},
+    ),
+    (
+        {"type": "string", "format": "json-pointer"},
+        {'"/a~1/0"': True, '""': True, '"a"': False, '"/~2"': False},
+    ),
+    (
+        {"type": "string", "format": "relative-json-pointer"},
+        {'"1/a"': True, '"0#"': True, '"01"': False, '"/a"': False},
+    ),
+    ({"format": "uri-template"}, {'"/a{?b,c*}"': True, '"/a{b"': False, '"{b:0}"': False, "3": True}),
+    ({"type": "string", "format": "uri-reference"}, {'"../a?b#c"': True, '"a b"': False, '"1:a"': False}),
+    (
+        {"type": "string", "format": "iri"},
+        {'"http://ü.de/[::1]"': False, '"http://[1::2]/ü"': True, '"ü"': False},
+    ),
+    # If a pattern is present or the format is negated, only the validation checks the format.
+    (
+        {"type": "string", "format": "iri-reference", "pattern": "^ü"},
+        {'"üa"': True, '"ü a"': False, '"a"': False},
+    ),
+    ({"type": "string", "not": {"format": "uri"}}, {'"a:b"': False, '"b"': True}),
+    # Draft 2020-12 replaces `dependencies`, but recommends that it keeps its meaning.
+    *(
+        (
+            {"$schema": schema, "type": "object", "dependencies": {"a": ["b"], "c": {"minProperties": 2}}},
+            {'{"a":1}': False, '{"a":1,"b":1}': True, '{"c":1}': False, '{"c":1,"d":1}': True},
+        )
+        for schema in (f"https://json-schema.org/draft/{draft}/schema" for draft in ("2019-09", "2020-12"))
+    ),
 ]
 
 
@@ -329,6 +380,23 @@ def test_patterns_have_the_same_meaning_in_grammars_keys_and_validation():
             written = json.dumps(text, ensure_ascii=False)
             found = value(plain, written), not value(negated, written), value(with_keys, f"{{{written}:1}}")
             assert found == (valid,) * 3, (pattern, text)
+
+
+@pytest.mark.skipif(SUITE not in os.environ, reason=f"{SUITE} is not set to the folder of the test suite")
+def test_the_results_of_the_public_test_suite_are_the_stored_ones(monkeypatch):
+    """The variable names a clone of https://github.com/json-schema-org/JSON-Schema-Test-Suite."""
+    benchmarks = Path(__file__).parents[2] / "benchmarks"
+    monkeypatch.syspath_prepend(str(benchmarks))
+    from schema_suite import differences, run_suite
+
+    lines = (benchmarks / "rows" / "schema_suite.jsonl").read_text(encoding="utf-8").splitlines()
+    stored = {
+        (row["part"], row["file"], row["contender"], row["outcome"]): row["value"]
+        for row in map(json.loads, lines)
+        if "file" in row
+    }
+    assert differences(run_suite(Path(os.environ[SUITE], "tests", "draft2020-12"))) == stored
+    assert not any(key[0] != "formats" and key[3] == "accepted wrongly" for key in stored)
 
 
 def test_the_parser_returns_values_and_raises_reasons():

@@ -14,6 +14,7 @@ from llguidance import LLMatcher
 
 from trialogue.verifiers.languages.vocabularies import byte_tokenizer, make_matcher
 from trialogue.verifiers.schemas.dialects import KEYWORDS, SchemaError, draft_uri, iterate_subschemas
+from trialogue.verifiers.schemas.formats import PATTERNS
 
 _PATTERNS = {"patternProperties", "additionalProperties"}
 _REMEDIES = {
@@ -61,6 +62,7 @@ def make_schema_grammar(
     options = {"lenient": True, "coerce_one_of": True, **spacing, **wider.pop("x-guidance", {})}
     wider |= {"$schema": draft_uri(dialect), "x-guidance": options}
     unenforced = _widen_numbers(wider) | _drop_patterns(wider)
+    _replace_formats(wider)
     while True:
         matcher = _compile(wider)
         error = matcher.get_error().partition("\n")[0]
@@ -125,6 +127,15 @@ def _drop_patterns(schema: dict[str, Any]) -> set[str]:
                 for key in removed & subschema.keys():
                     del subschema[key]
     return found
+
+
+def _replace_formats(schema: dict[str, Any]) -> None:
+    """Replace formats by patterns."""
+    for subschema in iterate_subschemas(schema):
+        name = subschema.get("format")
+        if isinstance(name, str) and name in PATTERNS and "pattern" not in subschema:
+            subschema["pattern"] = PATTERNS[name]
+            del subschema["format"]
 
 
 def _compiles(pattern: str) -> bool:

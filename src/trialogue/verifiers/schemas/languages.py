@@ -14,8 +14,9 @@ from trialogue.verifiers.schemas.dialects import (
     detect_draft,
     iterate_subschemas,
 )
+from trialogue.verifiers.schemas.formats import format_checker
 from trialogue.verifiers.schemas.grammars import make_schema_grammar
-from trialogue.verifiers.schemas.validation import format_checker, make_validator
+from trialogue.verifiers.schemas.validation import make_validator
 
 Whitespace = Literal["compact", "flexible"]
 JsonSchema = Mapping[str, Any] | bool | str

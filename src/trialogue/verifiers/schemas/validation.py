@@ -1,17 +1,15 @@
 """Validation of complete JSON texts with the jsonschema library, exact decimal numbers and time limits."""
 
-import copy
 import json
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from datetime import date
 from decimal import Context, Decimal
 from functools import cache
 from typing import Any
 
 import regex
-from jsonschema import FormatChecker, ValidationError
+from jsonschema import Draft7Validator, ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend
 from referencing.jsonschema import EMPTY_REGISTRY
@@ -19,13 +17,13 @@ from referencing.jsonschema import EMPTY_REGISTRY
 from trialogue.errors import describe_error
 from trialogue.verifiers.languages.language_verifier import Invalid, InvalidText
 from trialogue.verifiers.schemas.dialects import SchemaError, iterate_subschemas
+from trialogue.verifiers.schemas.formats import format_checker
 
 _DIGITS = Context(prec=1000)
 PATTERN_SECONDS = 0.1
 """Time limit in seconds for matching a pattern, because some patterns take exponential time."""
 SECONDS = 1.0
 """CPU time limit in seconds for the validation of a text."""
-_DAY = len("YYYY-MM-DD")
 _deadline: ContextVar[float] = ContextVar("deadline of the validation, in time of the thread")
 
 
@@ -81,24 +79,6 @@ def make_validator(schema: dict[str, Any], dialect: type[Validator]) -> Callable
     return value
 
 
-@cache
-def format_checker(dialect: type[Validator]) -> FormatChecker:
-    """Return an object that checks the keyword `format` of a JSON Schema draft.
-
-    In the format `date-time`, it also checks that the calendar date exists.
-
-    Args:
-        dialect: Validator class of the draft.
-    """
-    checker = copy.copy(dialect.FORMAT_CHECKER)
-    checker.checkers = {"date-time": (_has_valid_date, ValueError), **checker.checkers}
-    return checker
-
-
-def _has_valid_date(value: object) -> bool:
-    return not isinstance(value, str) or date.fromisoformat(value[:_DAY]) is not None
-
-
 def parse_exactly(text: str) -> Any:
     """Parse a JSON text. Numbers with a fraction or an exponent become `Decimal` instead of float.
 
@@ -149,6 +129,8 @@ def _exact_validator(dialect: type[Validator]) -> type[Validator]:
         return isinstance(value, int) and not isinstance(value, bool)
 
     keywords = {
+        # Drafts since 2019-09 replace this keyword, but recommend that it keeps its meaning.
+        "dependencies": Draft7Validator.VALIDATORS["dependencies"],
         **dialect.VALIDATORS,
         "additionalProperties": _additional_properties,
         "multipleOf": _multiple_of,
