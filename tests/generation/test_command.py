@@ -39,7 +39,7 @@ def test_samples_equal_those_of_the_library(shell, model):
         assert math.isclose(line["log_prob"], log_prob, rel_tol=1e-6)
         assert (line["id"], line["prompt"], line["log_weight"]) == (0, "the cat", None)
     assert re.fullmatch(
-        r"4 samples, \d accepted, \d+ queries, \d+ verifier calls \([\d.]+ per token\), [\d.]+ tokens/s, [\d.]+ s",
+        r"4 samples, \d accepted, \d+ model calls, \d+ verifier calls \([\d.]+ per token\), [\d.]+ tokens/s, [\d.]+ s",
         result.err.splitlines()[-1],
     )
 
@@ -94,7 +94,9 @@ def test_exact_samples_say_why_they_failed_or_that_they_fell_back(shell):
     used_up = "no sequence accepted in max_attempts=1 attempts"
     failed = shell(f"{exact} --verifier {REGEX} --max-attempts 1").lines[0]
     assert failed["reason"] == f"failed: {used_up}"
-    fallen = shell(f"{exact} --verifier {REGEX} --max-attempts 1 --then mask").lines[0]
+    result = shell(f"{exact} --verifier {REGEX} --max-attempts 1 --then mask --n 5")
+    fallen = result.lines[0]
+    assert f"trialogue: 5 of 5 samples: {used_up}, then masked decoding" in result.err
     assert (fallen["reason"], fallen["remark"]) == (None, f"{used_up}, then masked decoding")
     assert fallen["log_weight"] < 0
     nothing = shell(f"{exact} --verifier 'regex:[a-c]{{9}}' --top-k 3").lines[0]

@@ -30,6 +30,25 @@ def test_samples_are_resampled_by_weight(shell, tmp_path):
     assert len({line["log_weight"] for line in resampled}) == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        ("--n 4", None),
+        ("--n 4 --resample", r" of 4 samples: do"),
+        ("--n 40", r" of 40 samples: do"),
+        ("--n 12 --prompt a", r" of 12 samples for [12] of 2 prompts: do"),
+        ("--n 40 --temperature 0.01 --verifier 'regex:.*'", None),
+    ],
+)
+def test_a_low_effective_sample_size_is_reported(options, warning, shell):
+    rule = "" if "--verifier" in options else "--verifier 'regex:[a-c]{1,6}'"
+    result = shell(f"{CAT} {rule} --sampler masked-decoding --max-new-tokens 8 {options}").checked()
+    found = re.search(
+        r"trialogue: the effective sample size is as low as [\d.]+(.*?) not estimate", result.err
+    )
+    assert (found is None) if warning is None else re.fullmatch(warning, found[1])
+
+
 def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
     out = tmp_path / "out.jsonl"
     assert shell(f"--prompt the {WEIGHTED}").code == 0

@@ -115,6 +115,7 @@ def test_bad_input(model, tmp_path, monkeypatch, run_command):
             (f"{command} raises.jsonl --verifier python:rule.py:check", "no"),
             (f"{command} raises.jsonl --confidence", "use it with one JSON verifier"),
             (f"{command} raises.jsonl --sampler exact", "--sampler"),
+            (f"{command} raises.jsonl --prompt the", "no such option: see `trialogue score --help`"),
             (f"{command} raises.jsonl --out none/deep.jsonl", "there is no folder"),
         ],
         run_command,

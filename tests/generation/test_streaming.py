@@ -137,7 +137,15 @@ RECORDS = [
         "log_weight": None,
         "reason": "failed: no token allowed",
     },
-    {"id": 1, "prompt": "tell", "text": "no", "log_weight": None, "reason": None},
+    {
+        "id": 1,
+        "prompt": "tell",
+        "text": "no",
+        "log_weight": None,
+        "reason": None,
+        "confidence": {"/a": 0.5, "/b\x1b": 0.25},
+        "confidence_error": {"/b\x1b": 0.01},
+    },
 ]
 
 
@@ -164,4 +172,5 @@ def test_a_terminal_receives_text(monkeypatch):
         "            b␛[2J  [failed: no token allowed]",
         "tell",
         "  accepted  no",
+        "confidence  /a 0.500, /b␛ 0.250 ± 0.01",
     ]

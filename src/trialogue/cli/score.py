@@ -101,6 +101,7 @@ def _shorten(spec: str) -> str:
 def _print(records: Sequence[dict[str, Any]]) -> None:
     from trialogue.display.numbers import format_number
     from trialogue.display.terminal import console, grid
+    from trialogue.generation.field_confidence import format_confidence
 
     heads = ["text", "tokens", "log-prob (nats)", "per token"]
     judged, has_confidence = "accepted" in records[0], "confidence" in records[0]
@@ -113,22 +114,10 @@ def _print(records: Sequence[dict[str, Any]]) -> None:
             format_number(total / count if total and count else total),
         )
         verdict = ["yes" if record["accepted"] else record["reason"]] if judged else []
-        fields = [_format_confidence(record)] if has_confidence else []
+        fields = [format_confidence(record)] if has_confidence else []
         lines.append((repr(record["text"])[1:-1], *numbers, *verdict, *fields))
     heads += ["accepted"] * judged + ["confidence"] * has_confidence
     console().print(grid("", heads, lines))
-
-
-def _format_confidence(record: dict[str, Any]) -> str:
-    """Return the confidence of all fields as text, with standard errors of estimates."""
-    from trialogue.display.numbers import format_number
-
-    errors = record.get("confidence_error", {})
-    return ", ".join(
-        f"{pointer} {format_number(probability)}"
-        + (f" ± {format_number(errors[pointer], 1)}" if pointer in errors else "")
-        for pointer, probability in (record["confidence"] or {}).items()
-    )
 
 
 def add(commands: Commands) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError, is_out_of_memory
 from trialogue.generation.admissibility import UnreadOracle, encode_prompts, require_viable
+from trialogue.generation.field_confidence import format_confidence
 from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.records import make_records
 from trialogue.generation.output.round_files import RoundFiles
@@ -157,7 +158,8 @@ class RecordObserver:
             if key in self._repeated:
                 continue
             if generator.feedback.live is not None:
-                generator.feedback.live.end(record["text"])
+                shown = f"\nconfidence  {format_confidence(record)}" if record.get("confidence") else ""
+                generator.feedback.live.end(record["text"] + shown)
             self._take(key, record)
         if generator.rounds is not None:
             generator.rounds.save(place for place, _ in keys)

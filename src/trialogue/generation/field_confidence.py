@@ -1,9 +1,9 @@
 """Confidence of the fields of a JSON text as part of an output record."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trialogue.display.numbers import finite_or_none
+from trialogue.display.numbers import finite_or_none, format_number
 from trialogue.errors import InputError
 from trialogue.models.hub.opening import TextModel
 from trialogue.oracles import Verifier
@@ -40,3 +40,17 @@ def confidence_record(
         "confidence": {pointer: finite_or_none(field.probability) for pointer, field in fields.items()},
         **({"confidence_error": errors} if errors else {}),
     }
+
+
+def format_confidence(record: Mapping[str, Any]) -> str:
+    """Return the confidence of all fields as text, with the standard errors of estimates.
+
+    Args:
+        record: Record with the keys of `confidence_record`.
+    """
+    errors = record.get("confidence_error", {})
+    return ", ".join(
+        f"{pointer} {format_number(probability)}"
+        + (f" ± {format_number(errors[pointer], 1)}" if pointer in errors else "")
+        for pointer, probability in (record["confidence"] or {}).items()
+    )

@@ -25,6 +25,7 @@ from trialogue.generation.settings import GenerationSettings, digest
 from trialogue.samplers.importance import draws, effective_sample_size
 
 _MAX_LISTED = 5
+_FEW_EFFECTIVE_SAMPLES = 10
 _WEIGHTLESS = "every sample has weight zero"
 _NO_FEEDBACK = Feedback()
 
@@ -136,12 +137,8 @@ def _summary(result: RunResult, settings: GenerationSettings) -> str:
     if result.left_out:
         parts.append(f"{result.left_out} surplus samples discarded")
     if settings.sampler.weighted and accepted:
-        sizes = [
-            effective_sample_size(torch.tensor(_log_weights(samples), dtype=torch.float64))
-            for samples in _by_prompt(records, settings)
-        ]
-        parts.append(f"effective sample size {sum(sizes):.1f}")
-    parts.append(f"{sum(record['queries'] for record in records)} queries")
+        parts.append(f"effective sample size {sum(_effective_sample_sizes(records, settings)):.1f}")
+    parts.append(f"{sum(record['queries'] for record in records)} model calls")
     calls = sum(record["verifier_calls"] for record in records)
     if calls:
         drawn = sum(len(record["tokens"]) for record in records)
@@ -153,7 +150,7 @@ def _summary(result: RunResult, settings: GenerationSettings) -> str:
 
 
 def _remarks(result: RunResult, settings: GenerationSettings) -> Iterator[str]:
-    """Yield warnings about missing accepted samples and about a sampler that does not use the verifiers."""
+    """Yield warnings about rejected samples, fallbacks, low effective sample sizes and unused verifiers."""
     sampling = settings.sampling
     reasons = Counter(record["reason"] for record in result.records)
     if None not in reasons and (len(result.records) > 1 or sampling.until is not None):
@@ -171,11 +168,43 @@ def _remarks(result: RunResult, settings: GenerationSettings) -> Iterator[str]:
                 f"fewer than {sampling.until} of {sampling.max_samples_per_prompt} samples were accepted for the "
                 f"prompt{'s' * (len(lacking) > 1)} with id {_join_names(lacking)}: increase --max-tries"
             )
+    for remark, count in Counter(record.get("remark") for record in result.records).items():
+        if remark is not None:
+            yield f"{count} of {len(result.records)} samples: {remark}"
+    if settings.sampler.weighted and None in reasons:
+        yield from _weight_remarks(result.records, settings)
     if settings.sampler.uses == "nothing" and settings.has_verifiers and set(reasons) != {None}:
         yield (
             f"the sampler {sampling.sampler} applies verifiers only to finished samples: use --sampler "
             "masked-decoding to apply them at every token"
         )
+
+
+def _weight_remarks(records: list[Record], settings: GenerationSettings) -> Iterator[str]:
+    """Yield a warning if the samples of a prompt have too small an effective sample size for their number."""
+    low = [
+        (size, len(samples))
+        for samples, size in zip(
+            _by_prompt(records, settings), _effective_sample_sizes(records, settings), strict=True
+        )
+        if 0 < size < min(_FEW_EFFECTIVE_SAMPLES, len(samples) / 2)
+        and (settings.sampling.resample or len(samples) >= _FEW_EFFECTIVE_SAMPLES)
+    ]
+    if low:
+        size, number = min(low)
+        prompts = f" for {len(low)} of {len(settings.prompts)} prompts" if len(settings.prompts) > 1 else ""
+        yield (
+            f"the effective sample size is as low as {size:.1f} of {number} samples{prompts}: do not estimate "
+            "probabilities from these samples (use more samples, or --sampler exact without --then)"
+        )
+
+
+def _effective_sample_sizes(records: list[Record], settings: GenerationSettings) -> list[float]:
+    """Return the effective sample size of each prompt."""
+    return [
+        effective_sample_size(torch.tensor(_log_weights(samples), dtype=torch.float64))
+        for samples in _by_prompt(records, settings)
+    ]
 
 
 def _join_names(names: Sequence[str]) -> str:

@@ -16,6 +16,8 @@ from trialogue.errors import InputError
 
 Instance = TypeVar("Instance")
 
+_SIMILAR = 0.75
+"""Similarity above which a known option is suggested instead of an unknown one (1: equal)."""
 _NUMBERS = {int: "a whole number", float: "a number"}
 
 
@@ -285,7 +287,7 @@ def _unknown_word_error(
         hint = "quote texts of several words, and write an option before each value"
         return InputError("word", word, f"{hint} (see `{prog} --help`)")
     option = word.partition("=")[0]
-    close = difflib.get_close_matches(option, [*known, *elsewhere], n=1)
+    close = difflib.get_close_matches(option, [*known, *elsewhere], n=1, cutoff=_SIMILAR)
     if not close:
         hint = f"see `{prog} --help`"
     elif close[0] in known:

@@ -154,14 +154,14 @@ def _extra_lines(distribution: SamplerDistribution, outputs: Sequence[ExactOutpu
 
 
 def _title(distribution: SamplerDistribution) -> str:
-    queries = (
+    calls = (
         f"{distribution.expected_calls:.3g}"
         if math.isfinite(distribution.expected_calls)
         else "infinitely many"
     )
     return (
         f"{distribution.sampler.partition('(')[0]}: TV {distribution.total_variation:.3f} from "
-        f"the\nrestricted distribution, {queries} queries"
+        f"the\nrestricted distribution, {calls} model calls"
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.errors import InputError
+from trialogue.generation.field_confidence import format_confidence
 from trialogue.generation.output.live_text import printable
 
 Key = tuple[int, int]
@@ -83,8 +84,8 @@ class Sink:
 class StandardOutput(Sink):
     """Output that writes records to standard output.
 
-    A terminal shows the text of each sample with its log-weight or the reason for its rejection. Pipes and
-    files receive JSON lines.
+    A terminal shows the text of each sample with its log-weight or the reason for its rejection, and with the
+    confidence of its fields if it was computed. Pipes and files receive JSON lines.
 
     Args:
         texts: Prompt texts by prompt id. On a terminal, each is printed before the samples of its prompt.
@@ -132,13 +133,15 @@ class StandardOutput(Sink):
 
 
 def _format_record(record: Record, prompt: str | None) -> str:
-    """Return the text of a record with its log-weight or rejection reason, after the `prompt` if given."""
+    """Return the text of a record with log-weight or rejection reason and confidence, after the `prompt` if given."""
     weight, reason = record["log_weight"], record["reason"]
     label = "accepted" if weight is None else f"{weight:+.2f}"
     text = printable(record["text"]) + ("" if reason is None else f"  [{reason}]")
     first, *others = text.split("\n")
     lines = [f"{'rejected' if reason is not None else label:>10}  {first}"]
     lines += [f"{'':10}  {line}" for line in others]
+    if record.get("confidence"):
+        lines.append(f"confidence  {printable(format_confidence(record))}")
     if prompt is not None:
         lines.insert(0, printable(prompt))
     return "\n".join(lines) + "\n"
