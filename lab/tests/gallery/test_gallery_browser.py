@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-SCENES = ("walks", "walls", "cliques", "layers")
+SCENES = ("walks", "walls", "cliques", "reveals", "layers")
 Open = Callable[..., Any]
 
 
@@ -167,6 +167,22 @@ def test_a_new_coupling_restarts_the_scene(open_page: Open) -> None:
     assert value(driver, "cliques") < 90
     drag(driver, "cliques", 100)
     assert driver.execute_script(facts) != tight
+
+
+def test_evenings_appear_one_after_another(open_page: Open) -> None:
+    driver = open_page()
+    script = """
+        const count = (one, selector) => one.querySelectorAll(selector).length;
+        const panels = [...document.querySelectorAll("#reveals article")];
+        return panels.map((one) => [count(one, ".copy:not(.waiting)"), count(one, ".friend.open")]);
+    """
+    counts = []
+    for at in (0, 1.5, 200):
+        driver.execute_script("document.querySelector('#reveals .time').step = 0.5")
+        drag(driver, "reveals", at)
+        counts.append(driver.execute_script(script))
+    # After 1.5 evenings, two of four rounds are over.
+    assert counts == [[[0, 8]] * 3, [[1, 4]] * 3, [[200, 0]] * 3]
 
 
 def test_layers_wake_in_the_order_of_their_rows(open_page: Open) -> None:

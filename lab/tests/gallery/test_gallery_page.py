@@ -12,9 +12,10 @@ import pytest
 
 from html_page import Page
 from refusals import commands_without_expected_error
-from trialogue import exact_distribution, generate, run_chain, target_distribution, total_variation
+from trialogue import exact_distribution, generate, run_chain, target_distribution, total_variation, unmask
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
-from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
+from trialogue.samplers.unmasking import Fixed, Ordered
+from trialogue_lab.gallery import domain_walls, reveal_orders, rule_at_the_end, two_cliques, waking_layers
 from trialogue_lab.gallery.document import _format_percent
 from trialogue_lab.gallery.embedding import encode_base_36, round_floats
 
@@ -162,6 +163,30 @@ def test_distribution_of_two_cliques_is_exact(recorded: dict[str, Any]) -> None:
         assert np.diff(level["chains"][0]["distance"]).max() < 1e-9
         jointly, at_once = (chain["distance"][-1] for chain in level["chains"])
         assert jointly < 0.001 < at_once
+
+
+def test_recorded_reveals_agree_with_the_sampler_and_are_exact(recorded: dict[str, Any]) -> None:
+    scene, ising = recorded["reveals"], two_cliques.make_model(reveal_orders.COUPLING)
+    assert scene["target"] == recorded["cliques"]["levels"][1]["target"]
+    for level in scene["levels"]:
+        for shown, (order, _) in zip(level["orders"], reveal_orders.ORDERS.values(), strict=True):
+            sampler = Ordered(order, Fixed(level["positions"]))
+            samples = unmask(ising, sampler, num_samples=reveal_orders.SAMPLES)
+            assert shown["spins"] == encode_base_36(samples.tokens)
+            passes = np.array([sorted(row) for row in shown["passes"]]).astype(int)
+            assert (passes == 1 + np.arange(8) // level["positions"]).all()
+            assert (shown["distance"] == 0) == (level["positions"] == 1)
+    # Four spins of a group at once are independent, and so are the groups.
+    up = float((ising.probabilities() * ising.states()[:, 0]).sum())
+    one_clique = np.array([1, 4, 6, 4, 1]) * up ** np.arange(5) * (1 - up) ** np.arange(4, -1, -1)
+    row = scene["levels"][2]["orders"][1]
+    assert np.allclose(row["output"], np.outer(one_clique, one_clique).ravel(), rtol=1e-5, atol=0)
+    # The order within a group does not matter, so the distance does not change if these spins are counted.
+    assert row["distance"] == pytest.approx(
+        np.abs(row["output"] - np.array(scene["target"])).sum() / 2, rel=1e-4
+    )
+    ratio = np.array(row["output"]) / scene["target"]
+    assert row["divergence"] == pytest.approx((row["output"] * np.log(ratio)).sum(), rel=1e-4)
 
 
 def test_trainings_agree_with_the_rows_of_the_study(recorded: dict[str, Any]) -> None:

@@ -1,1 +1,1 @@
-"""An interactive HTML page with four animated examples ("scenes") of samplers and models."""
+"""An interactive HTML page with five animated examples ("scenes") of samplers and models."""

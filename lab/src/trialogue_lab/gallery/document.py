@@ -1,4 +1,4 @@
-"""The gallery page, a self-contained HTML file with four interactive examples."""
+"""The gallery page, a self-contained HTML file with five interactive examples."""
 
 import json
 from pathlib import Path
@@ -7,14 +7,14 @@ from markupsafe import Markup
 
 from trialogue import __version__
 from trialogue.display.html import make_environment
-from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
+from trialogue_lab.gallery import domain_walls, reveal_orders, rule_at_the_end, two_cliques, waking_layers
 from trialogue_lab.gallery.embedding import round_floats
 
 
 def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
-    """Return an HTML page with four interactive examples of samplers and models.
+    """Return an HTML page with five interactive examples of samplers and models.
 
-    Three examples are sampled by this call, which takes about fifteen seconds on one core. The fourth shows
+    Four examples are sampled by this call, which takes about fifteen seconds on one core. The fifth shows
     measurements of the study `interaction-order`. The page loads no other files. Equal arguments give equal pages.
 
     Args:
@@ -31,6 +31,7 @@ def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
             "walks": rule_at_the_end.make_scene(seed),
             "walls": domain_walls.make_scene(seed),
             "cliques": two_cliques.make_scene(seed),
+            "reveals": reveal_orders.make_scene(seed),
             "layers": layers,
         }
     )
@@ -43,6 +44,7 @@ def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
         tempting=rule_at_the_end.TEMPTING,
         copies=two_cliques.COPIES,
         field=two_cliques.FIELD,
+        coupling=reveal_orders.COUPLING,
         jointly=max(level["chains"][0]["distance"][-1] for level in scenes["cliques"]["levels"]),
         rounds=two_cliques.STEPS,
         version=__version__,

@@ -1,4 +1,4 @@
-"""Scene 4 of the gallery: the training steps at which the layers of an attention network begin to learn.
+"""Scene 5 of the gallery: the training steps at which the layers of an attention network begin to learn.
 
 The numbers are measurements of the study `interaction-order`.
 """

@@ -1,4 +1,4 @@
-// Scene 4: a network of three layers learns dependencies among four tokens. The steps have a logarithmic scale.
+// Scene 5: a network of three layers learns dependencies among four tokens. The steps have a logarithmic scale.
 
 function layersScene(section, data) {
   const names = ["bottom layer", "middle layer", "top layer"];
