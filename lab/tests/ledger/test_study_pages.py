@@ -41,7 +41,7 @@ def test_the_forest_plot_shows_published_numbers(entry: Entry) -> None:
         [axes] = forest(shown).draw(shown.rows).axes
         return axes.texts[-1].get_text()
 
-    assert "published: 0.7   holds if > 0.5 (grade)" in words("0.7")
+    assert "published: 0.7   holds if > 0.5*" in words("0.7")
     shortened = words("seventy in a hundred, or a little more")
     assert "published: seventy in a hundred, or a …   holds if" in shortened
     assert "published" not in words("not printed")

@@ -24,7 +24,9 @@ def list_studies(_: argparse.Namespace) -> None:
     from trialogue_lab.ledger.pages.screens import studies_screen
     from trialogue_lab.ledger.stored import stored_summaries
 
-    print(studies_screen(studies.questions(), stored_summaries(studies.modules()), output_width()))
+    print(
+        studies_screen(studies.questions(), stored_summaries(studies.modules(), stale=True), output_width())
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -36,49 +38,66 @@ def run(arguments: argparse.Namespace) -> None:
         return
     study = studies.find(arguments.study)
     if arguments.help:
-        arguments.parser.print_help()
-        print(f"\n{_describe_presets(study)}\n")
+        print(f"{_describe_presets(study)}\n")
         arguments.overrides = ["--help"]
-    config = override_fields(
-        study.preset(arguments.preset),
-        arguments.overrides,
-        name=study.name,
-        prog=f"trialogue run {study.name}",
-        description=f"Config fields, with the values of the preset {arguments.preset}.",
-    )
+    try:
+        config = override_fields(
+            study.preset(arguments.preset),
+            arguments.overrides,
+            name=study.name,
+            prog=f"trialogue run {study.name}",
+            description=f"Config fields, with the values of the preset {arguments.preset}.",
+        )
+    finally:
+        if arguments.help:  # The help of the fields has ended with SystemExit.
+            arguments.parser.epilog = None
+            arguments.parser.print_help()
     result = _execute(study, config, arguments)
 
     from trialogue.display.terminal import console
     from trialogue.storage import atomic_write
     from trialogue_lab.ledger import judged
+    from trialogue_lab.ledger.entries import counting_result
     from trialogue_lab.ledger.pages import terminal
     from trialogue_lab.ledger.pages.report import render_report
-    from trialogue_lab.ledger.runs.results import RUNS
+    from trialogue_lab.ledger.runs.results import COMMITTED, RUNS
 
     entry = judged(study, result)
+    counting = counting_result(study, COMMITTED)
+    is_other = counting is not None and counting.folder != result.folder
+    is_tested = any(verdict.answer != "not tested" for verdict in entry.verdicts)
+    committed = judged(study, counting) if is_other and is_tested else None
     out = console()
     for table in study.tables:
         terminal.print_table(out, table, entry.rows)
     report = atomic_write(result.folder / "report.html", render_report([entry]))
-    terminal.print_headlines(out, entry)
+    terminal.print_headlines(out, entry, committed)
     place = "" if arguments.results == RUNS else f" --runs {arguments.results}"
     print(f"all claims, next to the committed verdicts: trialogue ledger {study.name}{place}")
-    if similar := _find_similar(study, result, arguments.results):
-        print(f"the same with other settings: trialogue compare {similar.folder} {result.folder}")
+    similar = None if committed else _find_similar(study, result, arguments.results)
+    mine, other = (
+        f"{study.name}@{one.hash}" if arguments.results == RUNS else one.folder
+        for one in (result, similar or result)
+    )
+    if committed:
+        print(f"number by number next to the committed result: trialogue compare {study.name} {mine}")
+    elif similar:
+        print(f"next to your run with the most similar settings: trialogue compare {other} {mine}")
     print(f"rows: {result.folder / 'rows.jsonl'}\nreport: {report}")
 
 
 def _describe_presets(study: "Study[Any]") -> str:
     """Return a table of the presets of a study, with the computing time of the committed result."""
     from trialogue.display.columns import output_width, text_table
+    from trialogue_lab.ledger.entries import counting_result
     from trialogue_lab.ledger.pages.screens import format_duration
-    from trialogue_lab.ledger.stored import stored_summaries
+    from trialogue_lab.ledger.runs.results import COMMITTED
 
-    found = stored_summaries(studies.modules()).get(study.name)
+    found = counting_result(study, COMMITTED)
     lines = [("preset", "computing time", "purpose")]
     for name in study.presets:
         time = _PRESETS[name][0]
-        if found and found.result.partition("@")[0] == name and "seconds" in found.provenance:
+        if found and found.preset == name:
             time = f"{format_duration(found.provenance['seconds'])} (committed result)"
         lines.append((name, time, _PRESETS[name][1]))
     table = text_table(lines, output_width(), numbers=3)
@@ -99,17 +118,19 @@ _PRESETS = {
 
 
 def _find_similar(study: "Study[Any]", result: "Result", runs: Path) -> "Result | None":
-    """Return the result whose settings differ least: the committed one, or one of the user's runs."""
-    from trialogue_lab.ledger.entries import counting_result
+    """Return the user's run whose settings differ least, of those closest to the same preset."""
     from trialogue_lab.ledger.runs.results import finished_results
+    from trialogue_lab.ledger.runs.scale import changed_fields
 
-    found = [counting_result(study), *finished_results(study.name, runs, _warn)]
-    others = [one for one in found if one and one.folder.resolve() != result.folder.resolve()]
+    def closest(one: "Result") -> str:
+        return changed_fields(study, one.config)[0]
 
     def count_differences(other: "Result") -> int:
         names = result.config.keys() | other.config.keys()
         return sum(result.config.get(name) != other.config.get(name) for name in names)
 
+    found = [one for one in finished_results(study.name, runs, _warn) if one.folder != result.folder]
+    others = [one for one in found if one.version == study.version and closest(one) == closest(result)]
     return min(others, key=count_differences, default=None)
 
 
@@ -199,7 +220,10 @@ def _collect_summaries(results: Path | None) -> "list[StudySummary]":
     if len(stored) < len(modules):
         from trialogue_lab.ledger import ledger
 
-        for study in studies.importable(_warn, [name for name in modules if name not in stored]):
+        missing = [name for name in modules if name not in stored]
+        if len(missing) > 1:
+            _warn(f"computing the verdicts of {len(missing)} studies, which may take a minute")
+        for study in studies.importable(_warn, missing):
             fresh[study.name] = summarize(ledger([study], results)[0])
     found = stored | fresh
     return [found[name] for name in modules if name in found]

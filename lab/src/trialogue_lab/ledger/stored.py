@@ -31,7 +31,8 @@ OWN = "ours"
 
 COLUMNS = (
     "claim", "title", "statement", "statement_id", "origin", "registered", "published", "verdict", "alpha",
-    "replications", "estimate", "low", "high", "direction", "threshold", "margin", "grade", "unit",
+    "replications", "estimate", "low", "high", "direction", "threshold", "margin", "grade", "unit", "setting", "reason",
+    "remarks",
 )  # fmt: skip
 """Columns of `ledger_records` that are stored."""
 
@@ -44,12 +45,14 @@ class StudySummary:
         name: Name of the study.
         source: Places in the publications that the study replicates.
         result: Preset and hash of the result, for example "default@0a1b2c3d4e5f". Empty without a result.
+        scale: Preset of the result, and whether its scale is reduced (see `Entry.scale`). May be empty.
         claims: One record per claim, with the columns of `ledger_records` in `COLUMNS` and the study.
     """
 
     name: str
     source: str
     result: str
+    scale: str
     claims: Sequence[Record]
 
     @cached_property
@@ -80,14 +83,15 @@ def summarize(entry: "Entry") -> StudySummary:
         for record in ledger_records([entry])
     ]
     result = f"{entry.result.preset or 'custom'}@{entry.result.hash}" if entry.result else ""
-    return StudySummary(entry.study.name, entry.study.source, result, records)
+    return StudySummary(entry.study.name, entry.study.source, result, entry.scale, records)
 
 
-def stored_summaries(modules: Mapping[str, str]) -> dict[str, StudySummary]:
+def stored_summaries(modules: Mapping[str, str], *, stale: bool = False) -> dict[str, StudySummary]:
     """Return the stored summaries that are up to date, by study.
 
     Args:
         modules: Module of each study, by name.
+        stale: Also return summaries of studies whose files have changed since (default: False).
     """
     path = COMMITTED / FILE
     try:
@@ -99,10 +103,11 @@ def stored_summaries(modules: Mapping[str, str]) -> dict[str, StudySummary]:
             name,
             found["source"],
             found["result"],
+            found.get("scale", ""),
             [dict.fromkeys(COLUMNS) | {"study": name} | record for record in found["claims"]],
         )
         for name, module in modules.items()
-        if (found := stored.get(name)) and found["digest"] == _hash_sources(name, module)
+        if (found := stored.get(name)) and (stale or found["digest"] == _hash_sources(name, module))
     }
 
 
@@ -124,9 +129,11 @@ def store_summaries(entries: "Iterable[Entry]") -> Path:
             "digest": _hash_sources(found.name, entry.study.module),
             "source": found.source,
             "result": found.result,
+            "scale": found.scale,
         }
         claims = [
-            {name: record[name] for name in COLUMNS if record[name] is not None} for record in found.claims
+            {name: record[name] for name in COLUMNS if record[name] not in (None, [])}
+            for record in found.claims
         ]
         lines = ",\n".join(json.dumps(claim, ensure_ascii=False, allow_nan=False) for claim in claims)
         start = json.dumps(head, ensure_ascii=False)[:-1]

@@ -48,7 +48,7 @@ def find(name: str) -> "Study[Any]":
     """
     known = modules()
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=3)
+        close = difflib.get_close_matches(name, known, n=3, cutoff=0.7)
         hint = f"did you mean {' or '.join(close)}?" if close else "see `trialogue list`"
         raise InputError("study", name, f"no such study: {hint}")
     from trialogue_lab.ledger.study import load_study

@@ -20,12 +20,16 @@ _SIGNS = {"above": ">", "below": "<", "equal": "="}
 _MEASURED = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)\.?$")
 """What is measured, in parentheses at the end of a registered statement."""
 
-_EXPLANATIONS = {
+CHOSEN = "*"
+"""Mark of a threshold or margin that this project chose."""
+
+EXPLANATIONS = {
     "interval": 'A claim holds if its whole interval satisfies "holds if", is refuted if no value of the interval '
     "does, and is undecided otherwise.",
     "exact": "exact: a number without sampling error, which decides the claim alone.",
-    "chosen": "*: this project chose the threshold or margin, because the publication gives none.",
-    "measured": "(in parentheses): the measured number, in the words of the registered statement.",
+    "chosen": f"{CHOSEN}: this project chose the threshold or margin, because the publication gives none.",
+    "measured": '(measured: …): what the measured number is. Compare it with "holds if". It may be an error or a ratio '
+    "and need not have the unit of the published number.",
 }
 """Explanations of the words of a table, by word."""
 
@@ -35,16 +39,29 @@ _LATE_NOTE = "This claim was registered after the run, so its data may have sugg
 def format_criterion(record: Record) -> str:
     """Return the criterion of a claim as text, for example "> 0.5" or "= 1 ± 0.01".
 
-    If this project chose the threshold because the publication gives none, "(grade)" is added.
+    If this project chose the threshold or margin because the publication gives none, `CHOSEN` is added. A threshold
+    that exceeds a short number by rounding error only is shown as "≤" or "≥" that number.
 
     Args:
         record: Record of a claim that is not withdrawn.
     """
-    threshold = plain_exponent(f"{record['threshold']:g}")
+    sign, threshold = _SIGNS[record["direction"]], record["threshold"]
+    short = float(f"{threshold:.3g}")
+    if abs(threshold - short) <= 1e-6 * abs(threshold):
+        includes = {"<": short < threshold, ">": short > threshold}
+        sign = {"<": "≤", ">": "≥"}[sign] if includes.get(sign) else sign
     margin = " ± " + plain_exponent(f"{record['margin']:g}") if record["margin"] else ""
-    ours = " (margin ours)" if record["margin"] and record["origin"] == "published" else ""
-    grade = " (grade)" if record["grade"] else ours
-    return f"{_SIGNS[record['direction']]} {threshold}{margin}{grade}"
+    return f"{sign} {plain_exponent(f'{threshold:g}')}{margin}{CHOSEN * _is_chosen(record)}"
+
+
+def _is_chosen(record: Record) -> bool:
+    """Return whether this project chose the threshold or margin of a claim, and the publication gives none."""
+    return bool(record["grade"] or (record["margin"] and record["origin"] == "published"))
+
+
+def _is_exact(record: Record) -> bool:
+    """Return whether the number of a claim has no sampling error. Comparisons with simulations have an error rate."""
+    return record["unit"] == "exact" and record["alpha"] is None
 
 
 def format_numbers(record: Record) -> str:
@@ -55,7 +72,7 @@ def format_numbers(record: Record) -> str:
     """
     estimate = format_number(record["estimate"])
     if record["low"] is None or record["unit"] == "exact":
-        return f"{estimate} (exact)" if record["unit"] == "exact" and estimate != ABSENT else estimate
+        return f"{estimate} (exact)" if _is_exact(record) and estimate != ABSENT else estimate
     return f"{estimate} [{format_number(record['low'])}, {format_number(record['high'])}]"
 
 
@@ -107,7 +124,7 @@ def explain_tables(records: Iterable[Record], width: int) -> str:
         width: Width of the text.
     """
     used = {word for record in records if record["verdict"] != WITHDRAWN for word in _used_words(record)}
-    sentences = [text for word, text in _EXPLANATIONS.items() if word in used]
+    sentences = [text for word, text in EXPLANATIONS.items() if word in used]
     return "\n".join(wrap_words(" ".join(sentences), width))
 
 
@@ -116,19 +133,20 @@ def _format_table(records: Sequence[Record], width: int) -> str:
     notes: dict[str, int] = {}
     ranked = sorted(records, key=lambda record: ANSWERS.index(record["verdict"]))
     is_wide = width >= _WIDE and any(record["published"] != NOT_PRINTED for record in records)
-    lines = [["verdict", "claim", *(["published"] if is_wide else []), "measured", "holds if"]]
+    # The publication does not make the claims of this project, but it may say something on the same question.
+    says = "published" if records[0]["origin"] == "published" else "publication says"
+    lines = [["verdict", "claim", *([says] if is_wide else []), "measured", "holds if"]]
     for record in ranked:
         marks = "".join(f" [{notes.setdefault(note, len(notes) + 1)}]" for note in _list_notes(record))
         claim = f"{record['title'] or record['statement']}{marks}"
         if record["title"] and (measured := _find_measured(record)):
-            claim += f"\n({measured})"
+            claim += f"\n(measured: {measured})"
         published = "" if record["published"] == NOT_PRINTED else record["published"]
         if published and not is_wide:
-            claim += f"\npublished: {published}"
+            claim += f"\n{says}: {published}"
         numbers = format_numbers(record).replace(" [", "\n[")
         verdict = "altered" if record["verdict"].startswith("altered") else record["verdict"]
-        criterion = format_criterion(record).replace(" (grade)", "*").replace(" (margin ours)", "*")
-        lines.append([verdict, claim, *([published] if is_wide else []), numbers, criterion])
+        lines.append([verdict, claim, *([published] if is_wide else []), numbers, format_criterion(record)])
     texts = [text_table(lines, width, numbers=len(lines[0]))]
     for note, number in notes.items():
         texts += wrap_words(f"[{number}] {note}", width)
@@ -183,7 +201,6 @@ def _plural(answer: str) -> str:
 
 def _used_words(record: Record) -> list[str]:
     """Return the words of the row of a claim that need an explanation."""
-    words = ["exact" if record["unit"] == "exact" else "interval"]
+    words = ["exact"] * _is_exact(record) + ["interval"] * (record["unit"] != "exact")
     words += ["measured"] * bool(record["title"] and _find_measured(record))
-    is_ours = record["grade"] or (record["margin"] and record["origin"] == "published")
-    return words + ["chosen"] * bool(is_ours)
+    return words + ["chosen"] * _is_chosen(record)

@@ -34,7 +34,7 @@ class Comparison:
     def __str__(self) -> str:
         """Return a sentence on what differs and what it means."""
         fields = ", ".join(field for field, *_ in self.config if field != "version")
-        cells = [line for _, lines in self.tables for line in lines]
+        cells = [line for _, lines in self.tables for line in lines if not is_one_sided(line)]
         parts = [f"The settings differ in {fields}" if fields else "The settings are equal"]
         for name, lines in (("claims", self.claims), ("table cells", cells)):
             if lines:
@@ -62,6 +62,15 @@ def is_equal(line: tuple[str, str, str, str]) -> bool:
     if "not tested" in f"{line[1]}{line[2]}":
         return line[3] in ("0", ABSENT)
     return line[1] == line[2] and line[3] in ("0", ABSENT)
+
+
+def is_one_sided(line: tuple[str, str, str, str]) -> bool:
+    """Return whether a table cell has a value in only one of the results.
+
+    Args:
+        line: Name, first value, second value and difference.
+    """
+    return line[1] != line[2] and ABSENT in line[1:3]
 
 
 def compare(study: Study[Any], first: Result, second: Result) -> Comparison:

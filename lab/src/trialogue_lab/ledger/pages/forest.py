@@ -37,7 +37,7 @@ def forest(entry: Entry) -> Figure:
     caption = (
         "The claims of the study. Each line has its own scale. The dot is the estimate, the bar is the interval, the "
         "vertical line is the threshold, and the claimed values are shaded. Hollow dots mark claims that were "
-        "registered after the run."
+        "registered after the run. A * marks a threshold or margin that this project chose."
     )
     return Figure(name="claims", caption=caption, draw=lambda _: _draw(entry))
 

@@ -1,6 +1,7 @@
 """Screens of `trialogue list` and `trialogue ledger` that need no measurements, as plain text of a given width."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trialogue.display.columns import text_table, wrap_words
@@ -10,6 +11,9 @@ from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.counts import Record, families_of, statements_of, totals_rows
 from trialogue_lab.ledger.pages.claim_tables import claims_text, explain_tables
 from trialogue_lab.ledger.stored import OWN, StudySummary
+
+_UNKNOWN = "unknown"
+"""Group of the studies without a stored summary, for example those of other packages."""
 
 _SHOWN = ("holds", "refuted", "undecided")
 _HINTS = (
@@ -66,7 +70,7 @@ def studies_screen(questions: Mapping[str, str], summaries: Mapping[str, StudySu
     longest = max(map(len, questions), default=0)
     groups: dict[str, list[str]] = {}
     for name in questions:
-        groups.setdefault(summaries[name].document if name in summaries else OWN, []).append(name)
+        groups.setdefault(summaries[name].document if name in summaries else _UNKNOWN, []).append(name)
     blocks = []
     for document, names in _sort_by_document(groups).items():
         lines = [("study", "time", "question")]
@@ -126,7 +130,9 @@ def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
     blocks, records = [], list[Record]()
     for found in summaries:
         if found.claims:
-            heading = f"{found.name} (result {found.result})" if found.result else f"{found.name} (no result)"
+            scale = found.scale.partition(", ")[2]
+            result = f"result {found.result}{f', {scale}' * bool(scale)}" if found.result else "no result"
+            heading = f"{found.name} ({result})"
             blocks += ["\n".join(wrap_words(heading, width)), claims_text(found.claims, width)]
             if gone := [record["claim"] for record in found.claims if record["verdict"] == WITHDRAWN]:
                 blocks.append("\n".join(wrap_words(f"Withdrawn: {', '.join(gone)}", width)))
@@ -165,7 +171,7 @@ def select_claims(
         and (not statement or matches(record, statement))
         and (not documents or document_of(record, found.document) in documents)
     ]
-    return StudySummary(found.name, found.source, found.result, kept)
+    return replace(found, claims=kept)
 
 
 def _format_counts(name: str, records: Sequence[Record]) -> list[str]:
@@ -178,9 +184,12 @@ def _format_counts(name: str, records: Sequence[Record]) -> list[str]:
 
 def _sort_by_document(groups: Mapping[str, Any]) -> dict[str, Any]:
     """Sort groups, one per publication, in the order of `DOCUMENTS`. Our own questions come last."""
-    return {document: groups[document] for document in (*DOCUMENTS, OWN) if document in groups}
+    return {document: groups[document] for document in (*DOCUMENTS, OWN, _UNKNOWN) if document in groups}
 
 
 def _format_title(document: str, width: int) -> str:
-    title = DOCUMENTS.get(document, "Questions of this project")
-    return "\n".join(wrap_words(f"{title} ({document})", width))
+    if document == _UNKNOWN:
+        title = "Other studies, whose publication and time are not stored"
+    else:
+        title = f"{DOCUMENTS.get(document, 'Studies without a publication of this list')} ({document})"
+    return "\n".join(wrap_words(title, width))

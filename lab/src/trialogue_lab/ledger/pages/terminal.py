@@ -15,8 +15,14 @@ from trialogue_lab.ledger.claims.claims import NOT_PRINTED, Origin
 from trialogue_lab.ledger.claims.verdicts import Verdict, by_origin
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
 from trialogue_lab.ledger.entries import Entry, ledger_records, select
-from trialogue_lab.ledger.pages.claim_tables import claims_text, explain_tables, format_criterion
-from trialogue_lab.ledger.pages.comparison import TOLERANCE, Comparison, is_equal
+from trialogue_lab.ledger.pages.claim_tables import (
+    CHOSEN,
+    EXPLANATIONS,
+    claims_text,
+    explain_tables,
+    format_criterion,
+)
+from trialogue_lab.ledger.pages.comparison import TOLERANCE, Comparison, is_equal, is_one_sided
 from trialogue_lab.ledger.pages.tables import ResultTable, sheet
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import Result
@@ -35,7 +41,7 @@ _CLAIMS: Mapping[Origin, str] = {"published": "published claims", "ours": "our c
 def format_verdict_criterion(verdict: Verdict) -> str:
     """Return the criterion of a claim as text, for example "> 0.5" or "= 1 ± 0.01".
 
-    If this project chose the threshold because the publication gives none, "(grade)" is added.
+    If this project chose the threshold or margin because the publication gives none, `CHOSEN` is added.
     """
     claim = verdict.claim
     return format_criterion({"origin": claim.origin, **claim.terms})
@@ -46,14 +52,14 @@ def format_interval(verdict: Verdict) -> str:
     if math.isnan(verdict.low):
         return ABSENT
     if not verdict.claim.sampled:
-        return "exact"
+        return ABSENT if verdict.claim.chance else "exact"
     return f"[{format_number(verdict.low)}, {format_number(verdict.high)}]"
 
 
 def format_replications(verdict: Verdict) -> str:
     """Return number and unit of the independent repetitions, for example "5 × training"."""
     if not verdict.claim.sampled:
-        return "exact"
+        return "simulation" if verdict.claim.chance else "exact"
     return f"{verdict.replications} × {verdict.claim.unit}"
 
 
@@ -135,8 +141,9 @@ def print_ledger(
     """
     is_filtered = bool(answers or origins or statement or documents)
     selected = select(entries, answers=answers, origins=origins, statement=statement, documents=documents)
+    registered = {entry.study.name: _describe_registration(entry) for entry in entries}
     for entry in selected:
-        _print_entry(out, entry, verbose, hide_own=not is_filtered)
+        _print_entry(out, entry, registered[entry.study.name], verbose, hide_own=not is_filtered)
         out.print()
     if is_filtered and not any(entry.verdicts or entry.withdrawn for entry in selected):
         out.print("no claim is selected\n")
@@ -146,18 +153,18 @@ def print_ledger(
         out.print(Text(str(families(entries)), style="dim"))
 
 
-def _print_entry(out: Console, entry: Entry, verbose: bool, hide_own: bool) -> None:
-    """Print the claims of a study by origin, then its withdrawn claims."""
+def _print_entry(out: Console, entry: Entry, registered: str, verbose: bool, hide_own: bool) -> None:
+    """Print the claims of a study by origin, then its withdrawn claims. `registered` describes all of its claims."""
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
     out.print(Text(f"source: {entry.study.source}", style="dim"))
     if entry.result:
-        registered = _describe_registration(entry)
         out.print(
             Text(f"result: {format_result(entry.result)} (preset {entry.scale}). {registered}", style="dim")
         )
     if entry.result and verbose:
         for origin, verdicts in by_origin(entry.verdicts).items():
             _print_claims(out, _CLAIMS[origin], verdicts)
+        _explain_chosen(out, entry.verdicts)
     elif entry.result:
         records = ledger_records([entry])
         text = Text("\n" + claims_text(records, out.width, hide_own=hide_own))
@@ -216,25 +223,49 @@ def _print_heading(out: Console, verdict: Verdict, identity: str) -> None:
     out.print(Text.assemble((f"{verdict.answer:10}  ", _COLOURS[verdict.answer]), *parts))
 
 
-def print_headlines(out: Console, entry: Entry, count: int = 5) -> None:
-    """Print the first claims of a study, one per published statement, and the number of claims by verdict.
+def _explain_chosen(out: Console, verdicts: Sequence[Verdict]) -> None:
+    """Print the meaning of `CHOSEN` if a criterion has this mark."""
+    if any(format_verdict_criterion(verdict).endswith(CHOSEN) for verdict in verdicts):
+        out.print(Text(EXPLANATIONS["chosen"], style="dim"))
+
+
+def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, count: int = 5) -> None:
+    """Print the verdicts that differ from the committed result, and the number of claims by verdict.
+
+    Other claims follow, the published ones first and one per statement, until `count` claims are printed.
 
     Args:
         out: The console.
         entry: The study with its verdicts.
-        count: Maximum number of claims (default: 5).
+        committed: The study with the verdicts of the committed result. None if there is no other result.
+        count: Number of claims to print (default: 5). All verdicts that differ are printed.
     """
+    before = {verdict.claim.id: verdict for verdict in committed.verdicts} if committed else {}
+    news = [
+        verdict
+        for verdict in entry.verdicts
+        if verdict.claim.id in before
+        and verdict.answer != before[verdict.claim.id].answer
+        and "not tested" not in (verdict.answer, before[verdict.claim.id].answer)
+    ]
     first = {verdict.claim.statement_id or verdict.claim.id: verdict for verdict in reversed(entry.verdicts)}
     ranked = sorted(
         entry.verdicts,
         key=lambda one: (
+            one not in news,
             one.claim.origin == "ours",
             first[one.claim.statement_id or one.claim.id] is not one,
         ),
     )
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
     out.print(Text(f"result {format_result(entry.result)} ({entry.scale})", style="dim"))
-    for verdict in ranked[:count]:
+    tested = sum(verdict.answer != "not tested" for verdict in entry.verdicts)
+    if before and tested:
+        differ = "1 verdict differs" if len(news) == 1 else f"{len(news) or 'No'} verdicts differ"
+        shown = " (shown first)" if news else ""
+        out.print(Text(f"{differ} from the committed result{shown}.", style="bold"))
+    shown_claims = ranked[: max(count, len(news))]
+    for verdict in shown_claims:
         claim = verdict.claim
         answer = (f"{verdict.answer:10}  ", _COLOURS[verdict.answer])
         lines = wrap_words(claim.heading, out.width - 12)
@@ -244,10 +275,23 @@ def print_headlines(out: Console, entry: Entry, count: int = 5) -> None:
         lines += wrap_words(numbers, out.width - 12)
         if claim.published != NOT_PRINTED:
             lines += wrap_words(f"published: {claim.published}", out.width - 12)
+        if verdict in news:
+            lines += wrap_words(
+                f"committed result: {' '.join(_format_verdict(before[claim.id]).split())}", out.width - 12
+            )
         out.print(Text.assemble(answer, ("\n" + 12 * " ").join(lines)))
     counts = Counter(verdict.answer for verdict in entry.verdicts)
-    numbers = ", ".join(f"{number} {answer}" for answer, number in counts.items())
-    out.print(Text(f"{min(count, len(ranked))} of {len(ranked)} claims are shown. All claims: {numbers}"))
+    numbers = ", ".join(
+        f"{number} {'hold' if answer == 'holds' and number > 1 else answer}"
+        for answer, number in counts.items()
+    )
+    out.print(
+        Text(
+            f"{len(shown_claims)} of {len(ranked)} claims are shown, published ones first and one per statement. "
+            f"All claims: {numbers}"
+        )
+    )
+    _explain_chosen(out, shown_claims)
     for line in _explain_untested(entry) if counts["not tested"] == len(ranked) else ():
         out.print(Text(line, style="dim"))
 
@@ -334,17 +378,20 @@ def print_comparison(
         comparison: The differences of configs, claims and tables.
         first: The first result.
         second: The second result.
-        every: Also print the rows that are equal in both results (default: False).
+        every: Also print the rows that are equal in both results, or that have a value in only one (default: False).
     """
     pair = (format_result(first), format_result(second))
     out.print(grid("config", ("field", *pair), comparison.config))
-    hidden = 0
+    hidden = one_sided = 0
     for title, head, lines in (("claims", "claim", comparison.claims), *_titled_cells(comparison)):
-        shown = [line for line in lines if every or not is_equal(line)]
+        shown = [line for line in lines if every or not (is_equal(line) or is_one_sided(line))]
+        one_sided += 0 if every else sum(map(is_one_sided, lines))
         hidden += len(lines) - len(shown)
         if shown:
             out.print(grid(title, (head, *pair, "difference"), shown))
-    if hidden:
+    if one_sided:
+        out.print(f"{one_sided:,} table cells have a value in only one result and are not shown: use --all")
+    if hidden := hidden - one_sided:
         rule = f"equal, which means that numbers differ by at most {TOLERANCE * 1e9:g} part in a billion"
         out.print(f"{hidden:,} rows that are {rule}, are not shown: use --all")
     out.print(Text(str(comparison), style="bold"))

@@ -267,6 +267,10 @@ def find_result(reference: str | Path, results: str | Path | None = None) -> Res
             return found
     looked_in = " or ".join(map(str, folders))
     hint = f"no finished result in {looked_in} has this name: see `trialogue ledger`"
+    if results is None and not RUNS.is_dir():
+        hint += (
+            f". Your own runs are searched in the folder {RUNS} of the current folder, which does not exist"
+        )
     raise InputError("result", str(reference), hint)
 
 

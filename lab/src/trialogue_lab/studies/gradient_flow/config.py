@@ -21,7 +21,8 @@ class Config(Settings):
         samples: Number of samples that define a distribution with three-body interactions.
         draws: Number of Monte Carlo samples with which exact Gaussian moments are compared.
         decay: Weight decay.
-        time: Duration of the flows on Gaussian tokens.
+        time: Duration of the flows on Gaussian tokens. Weaker decay needs a longer time, because the claims with weight
+            decay read the layers at its end.
     """
 
     seeds: Seeds = tuple(range(1, 21))
