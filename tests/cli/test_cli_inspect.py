@@ -1,6 +1,7 @@
 """`trialogue inspect` and `trialogue compare`: pages, files, resumption and errors for invalid input."""
 
 import json
+import math
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 import transformers
 from matplotlib.figure import Figure
 
@@ -18,12 +20,15 @@ from trialogue import cli
 from trialogue.errors import InputError
 from trialogue.inspection.conclusions import describe_change, describe_conclusion
 from trialogue.inspection.measures.copying import Copying
-from trialogue.inspection.measures.measure import MEASURES, Effort, Material, Measure, Report
+from trialogue.inspection.measures.measure import CONTROL_MODELS, MEASURES, Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
 from trialogue.inspection.page import make_table
 from trialogue.inspection.picture import Series, _curve
 from trialogue.inspection.subject import Subject
+from trialogue.models import Transformer, TransformerConfig, save_gpt2
 from trialogue.models.hub.load_errors import explain_load_error
+from trialogue.models.hub.random_weights import with_random_weights
+from trialogue.randomness import derive_seed
 
 
 class Inspection(NamedTuple):
@@ -214,7 +219,7 @@ def test_a_masked_model_has_all_applicable_measures(tmp_path, text, inspect):
 
 
 def test_measures_without_text_run_if_no_text_is_given(model, inspect):
-    result = inspect(model, measures=(), effort=0.05)
+    result = inspect(model, "--no-control", measures=(), effort=0.05)
     record = result.record
     assert set(record["measures"]) | set(record["refused"]) == set(MEASURES)
     assert {"copying", "brackets", "decoding"} <= set(record["measures"])
@@ -225,6 +230,13 @@ def test_measures_without_text_run_if_no_text_is_given(model, inspect):
         any(one["along"] for one in measure["checkpoints"][0]["quantities"])
         for measure in record["measures"].values()
     )
+
+
+def test_a_measure_that_does_not_apply_to_the_tokenizer_is_skipped(tmp_path, inspect):
+    network = Transformer(TransformerConfig(vocab_size=4, max_length=64, width=8, mlp_width=16))
+    result = inspect(save_gpt2(network, "()[]", tmp_path / "network"), measures=("patterns", "copying"))
+    assert list(result.record["measures"]) == ["copying"]
+    assert "patterns: skipped: its decoder (Fuse) does not define the bytes of a token" in result.out
 
 
 def test_a_measure_with_too_little_text_is_skipped(model, inspect, tmp_path):
@@ -587,6 +599,48 @@ def test_a_measure_without_a_finite_result_is_not_repeated(model, text, inspect,
     assert "endless: skipped: 'loss' is not finite for this model" in out
     monkeypatch.setattr(NoFiniteResult, "needs", "text")
     assert "loading" not in inspect(model, "--text", text, measures=["endless"]).err
+
+
+class BracketPreference(Measure):
+    """Measure of a property that differs between untrained models and has a very short interval."""
+
+    question, reading = "Does it prefer one token?", ""
+
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        return 1
+
+    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
+        first, second = subject.logits(torch.tensor([[5]]))[0, 0, :2].tolist()
+        share = 1 / (1 + math.exp(10 * (second - first)))
+        return [single_quantity("share", Point(share, share - 1e-6, share + 1e-6), exact=1.0)]
+
+
+def test_an_untrained_model_has_not_learned_because_the_control_has_many_models(
+    tmp_path, inspect, monkeypatch
+):
+    monkeypatch.setitem(MEASURES, "preference", BracketPreference)
+    subject = Subject(with_random_weights(tiny_model(), 8), tiny_tokenizer(), "causal", name="untrained")
+    controls = [subject.control(derive_seed(0, number)) for number in range(CONTROL_MODELS)]
+    shares = [
+        BracketPreference().take(one, Material(), Effort(), print)[0].points[0].value for one in controls
+    ]
+    ends = {
+        "untrained": "so this run does not show a difference",
+        "trained": "is better than random weights.",
+    }
+    for name, conclusion in ends.items():
+        if name == "trained":
+            hidden = subject.model.model(torch.tensor([[5]])).last_hidden_state[0, 0]
+            subject.model.lm_head.weight.data[0] = hidden
+        subject.model.save_pretrained(tmp_path / name)
+        tiny_tokenizer().save_pretrained(tmp_path / name)
+        result = inspect(tmp_path / name, "--out", tmp_path / f"{name}-found", measures=["preference"])
+        assert conclusion in result.out, name
+    [control] = json.loads((tmp_path / "trained-found" / "inspection.json").read_text())["measures"][
+        "preference"
+    ]["control"][0]["points"]
+    wanted = {"value": np.median(shares), "low": min(shares) - 1e-6, "high": max(shares) + 1e-6}
+    assert control == pytest.approx(wanted)
 
 
 def test_a_random_model_has_the_dtype_of_its_model():

@@ -21,7 +21,15 @@ from trialogue.inspection.measures.context import (
 )
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.measures.patterns import TextPatterns, _surviving_share
-from trialogue.inspection.measures.quantities import Point, mean_of_points, mean_point, single_quantity
+from trialogue.inspection.measures.quantities import (
+    Point,
+    Quantity,
+    combine_quantities,
+    curve_quantity,
+    mean_of_points,
+    mean_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Subject
 from trialogue.models.tokenization import Tokenization
 from trialogue.randomness import numpy_generator
@@ -205,3 +213,19 @@ def test_interval_of_combined_points():
     assert mean_of_points([Point(1.0, 0.0, 1.5), Point(1.0)]) == Point(1.0)
     uneven = mean_of_points([Point(1.0, 0.0, 1.5), Point(3.0, 2.0, 3.5)])
     assert (uneven.low, uneven.high) == pytest.approx((2 - math.sqrt(0.5), 2 + math.sqrt(0.125)))
+
+
+def test_the_control_has_the_median_and_the_range_of_all_models():
+    def results(number: Point, *curve: Point) -> list[Quantity]:
+        return [single_quantity("number", number, exact=1.0), curve_quantity("curve", curve, "bytes")]
+
+    number, curve = combine_quantities(
+        [
+            results(Point(0.4, 0.3, 0.6), Point(0.0, at=8), Point(5.0, at=16)),
+            results(Point(0.9, 0.8, 0.95), Point(0.0, at=8)),
+            results(Point(0.2, 0.15, 0.3), Point(0.0, at=8), Point(5.0, at=16)),
+        ]
+    )
+    assert (number.name, number.exact, number.points) == ("number", 1.0, (Point(0.4, 0.15, 0.95),))
+    assert curve.points == (Point(0.0, at=8),)
+    assert combine_quantities([results(Point(1.0)), [single_quantity("other", Point(1.0))]]) == []

@@ -12,8 +12,18 @@ import torch
 
 from trialogue.errors import InputError, is_out_of_memory
 from trialogue.executors.folders import SharedFolder
-from trialogue.inspection.measures.measure import CONTROL_SHARE, MEASURES, Effort, Material, Measure, Report
+from trialogue.inspection.measures.measure import (
+    CONTROL_MODELS,
+    CONTROL_SHARE,
+    MEASURES,
+    Effort,
+    Material,
+    Measure,
+    Report,
+)
+from trialogue.inspection.measures.quantities import Quantity, combine_quantities
 from trialogue.inspection.subject import Kind, Subject
+from trialogue.randomness import derive_seed
 
 SHARED_FOLDER = "kept"
 """Folder for intermediate results that measures of several checkpoints share."""
@@ -32,7 +42,7 @@ class MeasureTask(NamedTuple):
     Attributes:
         place: Path, hub id or short name of the checkpoint.
         name: Name of the measure.
-        control: If True, the measure runs for the same architecture with random weights.
+        control: If True, the measure runs for several models of the same architecture with random weights.
     """
 
     place: str
@@ -94,7 +104,6 @@ class MeasureRunner:
         self._settings, self._material, self._report = settings, material, report
         self._place: str | None = None
         self._subject: Subject | None = None
-        self._control: Subject | None = None
 
     def plan(self, tasks: Sequence[MeasureTask]) -> MeasurePlan:
         """Load a checkpoint, check which measures apply to it, and estimate their costs.
@@ -128,6 +137,7 @@ class MeasureRunner:
             raise insufficient
         tokens = {
             task: measures[task.name].count_tokens(subject, self._material, effort)
+            * (CONTROL_MODELS if task.control else 1)
             for task, effort in efforts.items()
             if task.name not in refused
         }
@@ -147,14 +157,7 @@ class MeasureRunner:
         measure, subject = MEASURES.find(task.name)(), self._load(task.place)
         began = time.perf_counter()
         try:
-            if task.control:
-                self._control = self._control or subject.control(self._settings.effort.seed)
-                subject = self._control
-
-            def report(line: str) -> None:
-                self._report(f"{task_label(task)}: {line}")
-
-            found = measure.take(subject, self._material, self._effort(task), report)
+            found = (self._take_control if task.control else self._take)(task, measure, subject)
             records = [one.record() for one in found]
         except InputError as error:
             if error.field not in MODEL_FIELDS:
@@ -168,11 +171,27 @@ class MeasureRunner:
             return {"refused": hint, "lacks": MEMORY}
         return {"quantities": records, "seconds": round(time.perf_counter() - began, 1)}
 
+    def _take(self, task: MeasureTask, measure: Measure, subject: Subject) -> list[Quantity]:
+        def report(line: str) -> None:
+            self._report(f"{task_label(task)}: {line}")
+
+        return measure.take(subject, self._material, self._effort(task), report)
+
+    def _take_control(self, task: MeasureTask, measure: Measure, subject: Subject) -> list[Quantity]:
+        """Measure several models with random weights, of which only one is in memory at a time."""
+        found = []
+        for number in range(CONTROL_MODELS):
+            self._report(f"{task_label(task)}: model {number + 1} of {CONTROL_MODELS}")
+            control = subject.control(derive_seed(self._settings.effort.seed, number))
+            found.append(measure.take(control, self._material, self._effort(task), lambda _: None))
+            del control
+        return combine_quantities(found)
+
     def _load(self, place: str) -> Subject:
         """Load a checkpoint, unless it is the current one."""
         if self._subject is None or self._place != place:
             # Release the previous checkpoint first, because memory may not suffice for two.
-            self._subject = self._control = None
+            self._subject = None
             self._report(f"loading {place}")
             settings = self._settings
             try:

@@ -160,10 +160,19 @@ class Tokenization:
 
     @cached_property
     def matcher_tokenizer(self) -> Any:
-        """`llguidance.LLTokenizer` with the same vocabulary."""
+        """`llguidance.LLTokenizer` with the same vocabulary.
+
+        Raises:
+            InputError: If llguidance does not support the decoder of the tokenizer.
+        """
         import llguidance.hf
 
-        return llguidance.hf.from_tokenizer(self.tokenizer, eos_token=self.eos)
+        try:
+            return llguidance.hf.from_tokenizer(self.tokenizer, eos_token=self.eos)
+        except ValueError as error:
+            name = type(self.tokenizer.backend_tokenizer.decoder).__name__
+            hint = f"its decoder ({name}) does not define the bytes of a token. Use one with a byte-level decoder"
+            raise InputError("tokenizer", type(self.tokenizer).__name__, hint) from error
 
     @cached_property
     def special(self) -> frozenset[int]:

@@ -29,8 +29,10 @@ _MISSING: dict[Need, str] = {
     "clones": "it needs clones of a text. Make them with `trialogue clone`, and use --clones DIR",
 }
 
-CONTROL_SHARE = 0.25
-"""Effort of the control relative to the effort of the model."""
+CONTROL_MODELS = 5
+"""Number of models with random weights in a control. The results depend on the weights."""
+CONTROL_SHARE = 1 / CONTROL_MODELS
+"""Effort for each of these models relative to the effort for the inspected model."""
 
 
 @validated

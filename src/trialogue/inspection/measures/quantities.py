@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -196,6 +196,36 @@ def mean_of_points(points: Sequence[Point]) -> Point:
     below = math.hypot(*(point.value - float(point.low or 0) for point in points)) / len(points)
     above = math.hypot(*(float(point.high or 0) - point.value for point in points)) / len(points)
     return Point(value, value - below, value + above)
+
+
+def combine_quantities(results: Sequence[Sequence[Quantity]]) -> list[Quantity]:
+    """Combine the results of one measure for several models.
+
+    The combined value is the median. The interval contains the values and the intervals of all models, so it includes
+    the differences between the models. Quantities and points that some model lacks are left out.
+
+    Args:
+        results: Quantities of each model.
+
+    Returns:
+        The combined quantities, in the order of the first model.
+    """
+    combined = []
+    for first in results[0]:
+        same = [
+            one for found in results for one in found if (one.name, one.along) == (first.name, first.along)
+        ]
+        points = []
+        for point in first.points:
+            aligned = [other for one in same for other in one.points if other.at == point.at]
+            if len(aligned) < len(results):
+                continue
+            ends = [end for one in aligned for end in (one.value, one.low, one.high) if end is not None]
+            low, high = (min(ends), max(ends)) if min(ends) < max(ends) else (None, None)
+            points.append(Point(float(np.median([one.value for one in aligned])), low, high, point.at))
+        if points:
+            combined.append(replace(first, points=tuple(points)))
+    return combined
 
 
 def bootstrap_point(
