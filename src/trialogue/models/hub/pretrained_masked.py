@@ -19,6 +19,8 @@ DIFFUSION: dict[str, Kind] = {"llada": "Model", "Dream": "Model", "mdlm": "Maske
 """Class that loads a masked diffusion model, by the `model_type` of its configuration."""
 _SHIFTED = {"Dream"}
 """Model types whose logits at a position belong to the next position."""
+_HEADS = {"bert": "cls", "roberta": "lm_head", "xlm-roberta": "lm_head", "camembert": "lm_head"}
+"""Attribute with the head of a model, which maps the last hidden states of any sites to logits, by `model_type`."""
 
 
 def load_pretrained_masked(
@@ -93,6 +95,9 @@ class PretrainedMasked(MaskedNetwork):
         kind = model.config.model_type
         self._accepts_timesteps = "timesteps" in inspect.signature(model.forward).parameters
         self._shift = int(kind in _SHIFTED)
+        known = type(model).__module__.startswith("transformers.models.") and kind in _HEADS
+        # Only the sites that are predicted need logits.
+        self._head = getattr(model, _HEADS[kind], None) if known else None
         self.eos: int | None = tokenizer.eos_token_id if kind in DIFFUSION else None
         special = {token for token in tokenizer.all_special_ids if token < self.vocab_size}
         fixed = set() if kind in DIFFUSION else special - {self.mask, tokenizer.unk_token_id}
@@ -195,8 +200,11 @@ class PretrainedMasked(MaskedNetwork):
             options["attention_mask"] = (inputs != self._padding).long()
         if self._accepts_timesteps:
             options["timesteps"] = torch.zeros(len(inputs), device=self._device)
+        if self._head is not None:
+            logits: Tensor = self._head(self.model.base_model(input_ids=inputs, **options)[0][rows, sites])
+            return logits.index_fill_(1, self._excluded, -torch.inf)
         output = self.model(input_ids=inputs, **options)
-        logits: Tensor = getattr(output, "logits", output)[rows, (sites - self._shift).clamp_min(0)]
+        logits = getattr(output, "logits", output)[rows, (sites - self._shift).clamp_min(0)]
         return logits.index_fill_(1, self._excluded, -torch.inf)
 
     def _require_valid_length(self, length: int) -> None:

@@ -87,14 +87,19 @@ class MaskedNetwork(Masked):
         tokens = integer_tensor("tokens", tokens, "give token ids (rows, N)")
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         masked = masked & self.free(tokens)
-        log_probs = self._point_masses(tokens.masked_fill(masked, 0))
+        self._require_data(tokens.masked_fill(masked, 0))
+        # Masked sites are written once, because the values of all tokens at all sites need much memory.
+        log_probs = torch.empty(tokens.numel(), self.vocab_size, dtype=self.dtype, device=tokens.device)
+        given = (~masked).flatten().nonzero()[:, 0]
+        log_probs.index_copy_(0, given, self._point_masses(tokens.flatten()[given]))
         inputs = tokens.masked_fill(masked, self.mask)
         for part in self._batch_slices(len(tokens)):
             rows, sites = masked[part].nonzero().unbind(1)
             if len(rows):
                 logits = self._evaluate(inputs[part], rows, sites)
-                log_probs[part][rows, sites] = logits.log_softmax(-1)
-        return log_probs
+                places = (rows + part.start) * tokens.shape[1] + sites
+                log_probs.index_copy_(0, places, logits.log_softmax(-1))
+        return log_probs.view(*tokens.shape, self.vocab_size)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """Compute log p(x_i | all other tokens) of every site i, (rows, N, vocab_size)."""

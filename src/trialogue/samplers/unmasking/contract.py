@@ -186,7 +186,9 @@ class Drawing(NamedTuple):
         for site, padding in zip(sites.T, is_padding.T, strict=True):
             rows = (~padding).nonzero()[:, 0]
             column = site[rows]
-            distribution = self.distribution(conditionals[rows, column])
+            # A single index is faster than a pair.
+            places = rows * conditionals.shape[1] + column
+            distribution = self.distribution(conditionals.flatten(0, 1).index_select(0, places))
             if self.temperature == 0:
                 tokens[rows, column] = distribution.argmax(1)
             else:
@@ -274,13 +276,12 @@ class Planned(Unmasking[Canvas]):
 
 def flip(probabilities: Tensor, choose: Choose) -> Tensor:
     """Return whether independent events with `probabilities` (rows, length) happen, (rows, length) bool."""
-    happened = torch.zeros_like(probabilities, dtype=torch.bool)
-    for site, column in enumerate(probabilities.T):
-        happened[:, site] = column >= 1
-        rows = ((column > 0) & (column < 1)).nonzero()[:, 0]
-        if len(rows):
-            options = torch.stack((torch.log1p(-column[rows]), column[rows].log()), 1)
-            happened[rows, site] = choose(options, rows).bool()
+    happened, unsure = probabilities >= 1, (probabilities > 0) & (probabilities < 1)
+    for site in unsure.any(0).nonzero()[:, 0].tolist():
+        rows = unsure[:, site].nonzero()[:, 0]
+        share = probabilities[rows, site]
+        options = torch.stack((torch.log1p(-share), share.log()), 1)
+        happened[rows, site] = choose(options, rows).bool()
     return happened
 
 

@@ -20,6 +20,7 @@ from trialogue.validation import Count, Natural, check, integer_range, validated
 
 MASKED = -1
 """Token id that marks a masked position of a prompt."""
+_CHECKED_SITES = 64
 Prompts = Tensor | Sequence[Sequence[int | None]]
 """Sequences of equal length, with `MASKED` or None at masked positions."""
 
@@ -109,9 +110,8 @@ def unmask(
                 streams.extend(Streams(seed, new))
             conditionals = evaluate(oracle, state.tokens, state.masked)
             if not calls:
-                require_log_probs(
-                    "log_probs", conditionals[state.masked], (int(state.masked.sum()), oracle.vocab_size)
-                )
+                first = conditionals[state.masked.nonzero()[:_CHECKED_SITES].unbind(1)]
+                require_log_probs("log_probs", first, (len(first), oracle.vocab_size))
             calls += 1
             passes[active] += 1
             positions[active] += state.masked.sum(1)
