@@ -85,6 +85,8 @@ def test_bad_input_has_one_clear_message(tmp_path, run_command):
         (f"generate {model}", "prompt=None: use --prompt TEXT"),
         (f"generate {model} --prompt 'the cat'", "use --max-new-tokens N, or write the mask token"),
         (f"generate {model} --prompt the --max-new-tokens 30", "has 12 positions"),
+        (f"generate {model} --prompt the --regex=a+", "option='--regex': constraints mask the next token"),
+        (f"generate {model} --prompt the --json-schema x", "trialogue.samplers.unmasking.Checked"),
         (f"generate {model} --prompt the --top-k 3", "no such option with an unmasking sampler"),
         ("generate --sampler unmasking:random --prompt the", "model=None: use a masked model"),
         (f"generate --sampler unmasking:rndom --model {folder} --prompt the", "did you mean random"),

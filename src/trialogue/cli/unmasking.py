@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from trialogue.samplers.unmasking import Unmasking
 
 PREFIX = "unmasking:"
+_CONSTRAINTS = ("--regex", "--json-schema", "--choice", "--grammar", "--verifier")
+"""Options of `trialogue generate` that need a model which predicts the next token."""
 
 
 def is_unmasking(words: Sequence[str]) -> bool:
@@ -105,6 +107,13 @@ class MaskedSource:
 
 
 def _parse(command: str, about: str, kind: type, words: Sequence[str]) -> tuple[Any, "Unmasking[Any]"]:
+    for word in words:
+        if word.split("=", maxsplit=1)[0] in _CONSTRAINTS:
+            hint = (
+                "constraints mask the next token after a prefix, but an unmasking sampler reveals positions in any"
+                " order. Judge complete texts in Python, with trialogue.samplers.unmasking.Checked"
+            )
+            raise InputError("option", word.split("=", maxsplit=1)[0], hint)
     groups = {"model and samples": kind, "unmasking": UnmaskingSettings}
     parsed = parse(
         {title: Group(one, inspect.getdoc(one) or "") for title, one in groups.items()},
