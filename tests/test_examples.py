@@ -17,7 +17,11 @@ from trialogue_lab.ledger.study import load_study
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SOURCES = {"trialogue": EXAMPLES.parent / "src", "trialogue_lab": EXAMPLES.parent / "lab" / "src"}
-UNDEFINED = {"trialogue.samplers.judging", "trialogue.training.running.checkpoints"}
+UNDEFINED = {
+    "trialogue.samplers.confidence",
+    "trialogue.samplers.judging",
+    "trialogue.training.running.checkpoints",
+}
 """Modules whose examples use names that they do not define."""
 
 
