@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -167,8 +168,13 @@ def test_the_ledger_of_a_study_includes_the_user_s_runs(
 ) -> None:
     monkeypatch.setattr("trialogue_lab.ledger.runs.results.COMMITTED", tmp_path / "committed")
     run("run", "biased-coin", "--results", "committed")
-    run(*SMOKE)
-    run("run", "biased-coin", "--bias", "0.9")
+    assert "verdicts differ" not in run(*SMOKE).out
+    news = run("run", "biased-coin", "--bias", "0.9").out
+    assert "2 verdicts differ from the committed result (shown first)." in news
+    assert re.findall(r"^ {12}([\w-]+|committed result): ", news, re.MULTILINE)[:6] == [
+        *("near-the-bias", "published", "committed result", "law", "published", "committed result"),
+    ]
+    assert "trialogue compare biased-coin biased-coin@" in news
     committed = [
         record for record in json.loads(run("ledger", "--json").out) if record["study"] == "biased-coin"
     ]
@@ -215,8 +221,9 @@ def test_other_studies_are_shown_next_to_one_that_cannot_be_imported(
 
 
 def test_compare_prints_differences(run: Run) -> None:
-    run(*SMOKE)
-    run(*SMOKE, "--bias", "0.4")
+    assert "trialogue compare" not in run(*SMOKE).out
+    again = run(*SMOKE, "--bias", "0.4").out
+    assert "next to your run with the most similar settings: trialogue compare" in again
     first, second = (
         STUDY.result_folder(Config(flips=10, seeds=(0, 1), bias=bias), "runs").name for bias in (0.7, 0.4)
     )
@@ -232,7 +239,7 @@ def test_compare_prints_differences(run: Run) -> None:
 def test_equal_cells_are_not_compared(every: bool, run: Run) -> None:
     run(*SMOKE)
     result = find_result(STUDY.result_folder(Config(flips=10, seeds=(0, 1)), "runs").name)
-    cells = [("same", "1", "1", "0"), ("other", "1", "2", "+1")]
+    cells = [("same", "1", "1", "0"), ("other", "1", "2", "+1"), ("lonely", "1", "–", "–")]
     claims = [("judged", "holds: 1", "refuted: 2", "+1"), ("untested", "not tested: –", "not tested: –", "–")]
     compared = Comparison([], claims, [("table", cells)])
     console = Console(file=io.StringIO(), width=100)
@@ -241,6 +248,8 @@ def test_equal_cells_are_not_compared(every: bool, run: Run) -> None:
     out = captured.get()
     assert ("judged" in out, "other" in out) == (True, True)
     assert ("same" in out, "untested" in out, "2 rows that are equal" in out) == (every, every, not every)
+    assert ("lonely" in out, "in only one result: 1." in out) == (every, not every)
+    assert "1 of 2 table cells differ" in out
 
 
 def test_help_shows_the_fields(run: Run) -> None:

@@ -1,14 +1,19 @@
 """Tests of the screens of `trialogue list` and `trialogue ledger`, and of the file of stored verdicts."""
 
+import io
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from trialogue_lab import studies
 from trialogue_lab.ledger import Entry
 from trialogue_lab.ledger.pages import screens
+from trialogue_lab.ledger.pages.claim_tables import format_criterion
+from trialogue_lab.ledger.pages.terminal import print_ledger
 from trialogue_lab.ledger.stored import COMMITTED, StudySummary, stored_summaries, summarize
 
 WIDTHS = (60, 80, 140)
@@ -71,6 +76,49 @@ def test_claims_are_found_by_id_statement_and_words(stored: dict[str, StudySumma
 
 def test_stored_verdicts_of_a_changed_study_are_not_used(tmp_path: Path) -> None:
     assert stored_summaries({"dyck-pruning": "json"}) == {}
+    old = stored_summaries({"dyck-pruning": "json"}, stale=True)
+    listed = screens.studies_screen({"dyck-pruning": "Why?", "new": "How?"}, old, 100)
+    assert "(thesis)" in listed
+    assert listed.index("Why?") < listed.index("are not stored") < listed.index("How?")
+
+
+@pytest.mark.parametrize(
+    ("direction", "threshold", "grade", "text"),
+    [
+        ("below", 1.0000000001, False, "≤ 1"),
+        ("above", 0.9999999999, False, "≥ 1"),
+        ("below", 1.0, False, "< 1"),
+        ("above", -1e-9, False, "> -1×10⁻⁹"),
+        ("below", 1 / 3, True, "< 0.333333*"),
+    ],
+)
+def test_a_criterion_is_written_as_it_decides(
+    direction: str, threshold: float, grade: bool, text: str
+) -> None:
+    record = {
+        "direction": direction,
+        "threshold": threshold,
+        "grade": grade,
+        "margin": 0,
+        "origin": "published",
+    }
+    assert format_criterion(record) == text
+
+
+def test_a_filter_changes_no_statement_on_the_study(entry: Entry) -> None:
+    late = next(one for one in entry.verdicts if one.answer != "refuted" and one.replications)
+    verdicts = tuple(replace(one, registered=one is not late) for one in entry.verdicts)
+    for answers in ([], ["refuted"]):
+        out = Console(width=200, file=io.StringIO())
+        print_ledger(out, [replace(entry, verdicts=verdicts)], answers=answers)
+        assert f"1 of {len(verdicts)} claims were registered after" in out.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_claims_of_a_publication_have_the_notes_of_the_study(entry: Entry) -> None:
+    noted = replace(entry.verdicts[0], remarks=("undecided if seed 1 is left out",))
+    screen = screens.claims_screen([summarize(replace(entry, verdicts=(noted,)))], 100)
+    assert "[1] undecided if seed 1 is left out" in screen
+    assert f"{entry.scale.partition(', ')[2]})" in screen.splitlines()[0]
 
 
 def test_the_stored_verdicts_have_no_stale_study(stored: dict[str, StudySummary]) -> None:

@@ -390,7 +390,7 @@ def print_comparison(
         if shown:
             out.print(grid(title, (head, *pair, "difference"), shown))
     if one_sided:
-        out.print(f"{one_sided:,} table cells have a value in only one result and are not shown: use --all")
+        out.print(f"Table cells with a value in only one result: {one_sided:,}. Use --all to see them.")
     if hidden := hidden - one_sided:
         rule = f"equal, which means that numbers differ by at most {TOLERANCE * 1e9:g} part in a billion"
         out.print(f"{hidden:,} rows that are {rule}, are not shown: use --all")
