@@ -22,7 +22,8 @@ class Sampling:
     """Settings of a sampler."""
 
     texts: tuple[str, ...] = ()
-    """Texts to continue."""
+    """Texts to
+    continue."""
     max_new_tokens: int = 5
     top_k: int | None = None
     top_p: float = 1.0

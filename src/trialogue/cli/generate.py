@@ -29,6 +29,8 @@ def generate(arguments: argparse.Namespace) -> int:
 
     Samples are written as JSON Lines. On a terminal, their texts are printed with log-weights and the reasons of
     rejections.
+
+    Example: trialogue generate --model smollm2 --chat --prompt "Invent a person." --json-schema person.json --n 4
     """
     if is_unmasking(arguments.overrides):
         generate_by_unmasking(arguments.overrides)

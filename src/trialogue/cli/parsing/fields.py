@@ -102,8 +102,9 @@ def parse(
 
     members: dict[str, tuple[str, Any, Any]] = {}
     types_of: dict[str, Any] = {}
+    needs_help = not {"-h", "--help"}.isdisjoint(tokens)
     for title, group in groups.items():
-        shown = _tyro_class(group, hidden=types_of)
+        shown = _tyro_class(group, hidden=types_of, needs_help=needs_help)
         markers = (DisallowNone, FlagCreatePairsOff, UseAppendAction) if group.terse else ()
         kind = Annotated[(shown, arg(name=title), OmitArgPrefixes, *markers)]  # type: ignore[valid-type]
         members[title] = (f"group_{len(members)}", kind, shown())
@@ -204,7 +205,7 @@ def _without_checks(kind: Any, **namespace: Any) -> Any:
     return type(kind.__name__, (kind,), {"__post_init__": lambda _: None, **namespace})
 
 
-def _tyro_class(group: Group, hidden: Collection[str]) -> Any:
+def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool) -> Any:
     """Return the class of a group for tyro, without checks and without the options in `hidden`."""
     from tyro.conf import Suppress, arg
 
@@ -212,13 +213,36 @@ def _tyro_class(group: Group, hidden: Collection[str]) -> Any:
     hints = typing.get_type_hints(kind, include_extras=True)
     # The docstring of a sampler contains the defaults of its fields.
     has_defaults = not group.terse and "(default: " in (kind.__doc__ or "")
-    hint = arg(help_behavior_hint="" if has_defaults else _default)
+    hint = "" if has_defaults else _default
+    texts = _help_texts(kind) if needs_help else {}
     fields = [
-        (name, Annotated[(hints[name], hint, *((Suppress,) if name in hidden else ()))], value)
+        (
+            name,
+            Annotated[
+                (
+                    hints[name],
+                    arg(help=texts.get(name), help_behavior_hint=hint),
+                    *((Suppress,) if name in hidden else ()),
+                )
+            ],
+            value,
+        )
         for name, value in _values(group.options).items()
     ]
     checked = dataclasses.make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True, kw_only=True)
     return _without_checks(checked, __doc__=group.description)
+
+
+def _help_texts(kind: Any) -> dict[str, str]:
+    """Return the help of each field on one line, because tyro keeps the line breaks of indented docstrings."""
+    import docstring_parser
+
+    return {
+        field.arg_name: " ".join(field.description.split())
+        for base in reversed(kind.__mro__[:-1])
+        for field in docstring_parser.parse_from_object(base).params
+        if field.description
+    }
 
 
 def _default(value: str) -> str:
