@@ -77,6 +77,24 @@ def test_each_kind_of_grammar_has_an_option_and_a_default_mask(run, files):
     assert not all(line["accepted"] for line in drawn.lines)
 
 
+def test_texts_can_be_completed_within_the_token_limit(run):
+    text = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
+    Path("text.json").write_text(json.dumps({**text, "additionalProperties": False}), encoding="utf-8")
+    options = (*PROMPT, "--json-schema", "text.json", "--n", "4", "--max-new-tokens")
+    reason = (
+        "failed: no token allowed; max_new_tokens={} leaves room for one more token only, in the field /x"
+    )
+    plain = run(*options, "14")
+    assert {line["reason"] for line in plain.lines} == {None, reason.format(14)}
+    limited = run(*options, "14", "--within-limit")
+    assert [(line["accepted"], line["reason"]) for line in limited.lines] == [(True, None)] * 4
+    assert "within_limit" not in plain.err + limited.err
+    short = run(*options, "7", "--within-limit")
+    warning = "the shortest known text of a verifier has 8 tokens, more than the limit of 7"
+    assert f"within_limit: {warning}, so that texts will be incomplete" in short.err
+    assert {line["reason"] for line in short.lines} == {reason.format(7)}
+
+
 def test_white_space_is_optional(run):
     spec = ("--verifier", f"json-schema:{json.dumps(SCHEMA)}", *MASK)
     compact = [line["text"] for line in run(*PROMPT, *spec).lines if line["accepted"]]

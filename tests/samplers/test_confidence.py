@@ -14,6 +14,7 @@ from trialogue.data import Table
 from trialogue.models.wrappers.spelled import SpelledTokenization
 from trialogue.oracles import next_log_probs
 from trialogue.randomness import numpy_generator
+from trialogue.samplers.confidence import confidence_parts
 from trialogue.samplers.truncation import truncated
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 from trialogue.verifiers.languages.language_verifier import Invalid
@@ -174,6 +175,21 @@ def test_pretrained_models(monkeypatch):
         assert math.fsum(field.alternatives.values()) == pytest.approx(1)
         assert field.alternatives == pytest.approx(uncached[pointer].alternatives, rel=1e-4)
         assert again[pointer].probability == pytest.approx(field.probability, rel=1e-3)
+
+
+def test_parts_take_one_forward_pass_each():
+    """Between two parts, a server can advance other requests."""
+    model, passes = tiny_oracle(), []
+    model.model.get_input_embeddings().register_forward_hook(lambda *_: passes.append(1))
+    schema = {"type": "array", "items": {"type": "string", "pattern": "^(a|ab|[x-z]{6})$"}}
+    verifier = GrammarVerifier.json_schema(schema, model.tokenization)
+    parts, passes_of_parts = confidence_parts(model, "the cat", '["ab","a"]', verifier, redraws=4), []
+    with torch.inference_mode():
+        for _ in parts:
+            passes_of_parts.append(len(passes))
+            passes.clear()
+    assert sum(passes_of_parts) > 10
+    assert max(passes_of_parts) == 1
 
 
 def test_bad_arguments():

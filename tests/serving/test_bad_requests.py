@@ -93,6 +93,10 @@ COMPLETIONS = [
     ({"rule": {"python": "/etc/passwd:f"}}, "rule"),
     ({"rule": "probe:model.safetensors"}, "rule"),
     ({"rule": {"json-schema": "schema.json"}}, "rule"),
+    ({"confidence": True}, "confidence"),
+    ({"confidence": True, "rule": {"regex": "a"}}, "confidence"),
+    ({"confidence": True, "rule": [{"json-schema": {"type": "null"}}] * 2}, "confidence"),
+    ({"confidence": 1, "rule": {"json-schema": {"type": "null"}}}, "confidence"),
     ({"sampler": "stroll"}, "sampler"),
     ({"sampler": "rejection"}, "sampler"),
     ({"rule": {"regex": "a"}, "sampler": {"name": "smc", "particles": 0}}, "sampler.particles"),
@@ -118,6 +122,7 @@ CHATS = [
         {"tools": [TOOL], "tool_choice": {"type": "allowed_tools", "mode": "any", "tools": [TOOL]}},
         "tool_choice",
     ),
+    ({"response_format": {"type": "json_object"}, "tools": [TOOL], "confidence": True}, "confidence"),
     ({"response_format": {"type": "xml"}}, "response_format"),
     ({"response_format": {"type": "json_schema"}}, "response_format"),
     (

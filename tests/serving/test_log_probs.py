@@ -1,4 +1,4 @@
-"""Log-probabilities of prompts, samples and other tokens, against the logits of the model."""
+"""Log-probabilities and confidence of prompts, samples and other tokens, against the model."""
 
 from typing import Any
 
@@ -7,8 +7,11 @@ import torch
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from serving.loopback import serving
+from trialogue import confidence, generate, truncated
 from trialogue.models.hub.pretrained import PretrainedOracle
+from trialogue.samplers import MaskedDecoding
 from trialogue.serving.log_probs import _offsets
+from trialogue.verifiers import GrammarVerifier
 
 PROMPTS = ["the cat", "café 東京", "a"]
 USER = [{"role": "user", "content": "the cat"}]
@@ -112,3 +115,30 @@ def test_a_prompt_may_fill_the_context_if_nothing_is_generated(client):
     assert (
         len(complete(client, [tokens], echo=True, logprobs=0, max_tokens=0).choices[0].logprobs.tokens) == 128
     )
+
+
+def test_the_confidence_of_json_fields_is_that_of_the_library(client, model):
+    """Fields with few values are enumerated, and a pattern with many values is drawn again."""
+    properties = {"a": {"enum": ["x", "yes", 1]}, "b": {"type": "string", "pattern": "^[a-c]{6}$"}}
+    schema = {"type": "object", "properties": properties, "required": ["a", "b"]}
+    schema["additionalProperties"] = False
+    extra = {"rule": {"json-schema": schema}, "confidence": True}
+    settings = {"n": 2, "seed": 4, "temperature": 0.7, "max_tokens": 40, "extra_body": extra}
+    verifier = GrammarVerifier.json_schema(schema, model.tokenization)
+    prompts, cool = PROMPTS[:2], truncated(model, 0.7)
+    drawn = generate(
+        cool, prompts, sampler=MaskedDecoding(), verifier=verifier, num_samples=2, max_new_tokens=40, seed=4
+    )
+    choices = complete(client, prompts, **settings).choices
+    pieces = list(complete(client, prompts, stream=True, **settings))
+    ends = {one.choices[0].index: one.choices[0] for one in pieces if one.choices[0].finish_reason}
+    for choice, sample in zip(choices, drawn, strict=True):
+        assert choice.text == sample.text
+        fields = confidence(model, prompts[choice.index // 2], sample.tokens, verifier, seed=4)
+        expected = {pointer: field.probability for pointer, field in fields.items()}
+        for found in (choice.trialogue, ends[choice.index].trialogue):
+            assert found["confidence"] == pytest.approx(expected)
+            assert found["confidence_error"] == pytest.approx({"/b": fields["/b"].standard_error})
+    assert "confidence" not in complete(client, prompts, max_tokens=2).choices[0].trialogue
+    unfinished = complete(client, prompts[0], **settings | {"max_tokens": 3}).choices[0].trialogue
+    assert (unfinished["accepted"], unfinished["confidence"]) == (False, None)

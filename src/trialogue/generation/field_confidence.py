@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
 from trialogue.display.numbers import finite_or_none, format_number
 from trialogue.errors import InputError
 from trialogue.models.hub.opening import TextModel
 from trialogue.oracles import Verifier
-from trialogue.samplers.confidence import confidence
+from trialogue.samplers.confidence import Parts, confidence_parts, run_parts
 
 
 def confidence_record(
@@ -27,8 +29,25 @@ def confidence_record(
         is not a JSON text of the grammar. If fields were drawn again, the key "confidence_error" contains the standard
         errors of their probabilities. If the model gives all allowed values the probability 0, the confidence is None.
     """
+    with torch.inference_mode():
+        return run_parts(confidence_record_parts(oracle, prompt, completion, verifier, seed))
+
+
+def confidence_record_parts(
+    oracle: TextModel, prompt: Sequence[int], completion: Sequence[int], verifier: Verifier, seed: int
+) -> Parts[dict[str, Any]]:
+    """Compute the result of `confidence_record` in parts. Call this in `torch.inference_mode()`.
+
+    The arguments are those of `confidence_record`.
+
+    Yields:
+        None after each forward pass.
+
+    Returns:
+        The part of a JSON record.
+    """
     try:
-        fields = confidence(oracle, prompt, completion, verifier, seed=seed)
+        fields = yield from confidence_parts(oracle, prompt, completion, verifier, seed=seed)
     except InputError as error:
         if error.field != "text":
             raise

@@ -1,9 +1,9 @@
 """Confidence of a model in the fields of a JSON text."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -13,9 +13,16 @@ from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive, Decoding, Verifier, as_oracle
 from trialogue.randomness import derive_seed
-from trialogue.samplers.prefix.engine import generate
+from trialogue.samplers.prefix.batch import Stop
+from trialogue.samplers.prefix.engine import OpenRun, Terms
 from trialogue.samplers.prefix.masked_decoding import MaskedDecoding
-from trialogue.samplers.prefix.prompts import prompt_tensors, replace_empty_prompts, require_known_tokens
+from trialogue.samplers.prefix.output.sample import Sample
+from trialogue.samplers.prefix.prompts import (
+    make_stop_condition,
+    prompt_tensors,
+    replace_empty_prompts,
+    require_known_tokens,
+)
 from trialogue.samplers.spellings import SpellingSum, explore_spellings
 from trialogue.samplers.truncation import Truncated
 from trialogue.validation import Count, Natural, validated
@@ -28,6 +35,10 @@ _MOST_VALUES = 256
 _TOLERANCE = 1e-4
 _TOLERANCE_OF_ESTIMATES = 0.05
 _ADDITIONAL_TOKENS = 16
+
+Value = TypeVar("Value")
+Parts = Generator[None, None, Value]
+"""Generator that yields after each forward pass and returns the result."""
 
 
 class FieldConfidence(NamedTuple):
@@ -95,6 +106,50 @@ def confidence(
         >>> confidence(oracle, "Is 7 a prime number? ", '"yes"', verifier)[""].alternatives
         {'"yes"': 0.8, '"no"': 0.2}
     """
+    parts = confidence_parts(oracle, prompt, text, verifier, redraws=redraws, seed=seed)
+    with torch.inference_mode():
+        return run_parts(parts)
+
+
+def run_parts(parts: Parts[Value]) -> Value:
+    """Run a computation to its end.
+
+    Args:
+        parts: Generator that yields after each forward pass.
+
+    Returns:
+        The result of the generator.
+    """
+    while True:
+        try:
+            next(parts)
+        except StopIteration as stopped:
+            result: Value = stopped.value
+            return result
+
+
+def confidence_parts(
+    oracle: Autoregressive,
+    prompt: str | Sequence[int],
+    text: str | Sequence[int],
+    verifier: Verifier,
+    *,
+    redraws: int = 16,
+    seed: int = 0,
+) -> Parts[dict[str, FieldConfidence]]:
+    """Compute the result of `confidence` in parts. Call this in `torch.inference_mode()`.
+
+    The arguments are those of `confidence`.
+
+    Yields:
+        None after each forward pass.
+
+    Returns:
+        The confidence of each field, by its JSON Pointer.
+
+    Raises:
+        InputError: If an argument is invalid.
+    """
     oracle = as_oracle(oracle)
     if isinstance(oracle, Truncated):
         oracle = oracle.base
@@ -118,8 +173,12 @@ def confidence(
         hint = "put the value into an object: the end of a single value needs an end-of-sequence token"
         raise InputError("text", shown, hint)
     if fields:
-        explore_spellings(oracle, tokenization, [*before, *completion], [field.spellings for field in fields])
-    return {field.pointer: field.confidence(oracle, redraws, seed) for field in fields}
+        sums = [field.spellings for field in fields]
+        yield from explore_spellings(oracle, tokenization, [*before, *completion], sums)
+    found = {}
+    for field in fields:
+        found[field.pointer] = yield from field.confidence(oracle, redraws, seed)
+    return found
 
 
 def _encode(
@@ -186,10 +245,10 @@ class _Field:
         )
         self._verifier = _FieldVerifier(tokenization, grammar, completion[:kept], opening, allowed, delimiter)
 
-    def confidence(self, oracle: Autoregressive, redraws: int, seed: int) -> FieldConfidence:
-        """Return the confidence of the model, after the spellings have been explored."""
+    def confidence(self, oracle: Autoregressive, redraws: int, seed: int) -> Parts[FieldConfidence]:
+        """Compute the confidence of the model, after the spellings have been explored."""
         if self.values is None:
-            return self._estimated(oracle, redraws, seed)
+            return (yield from self._estimated(oracle, redraws, seed))
         total = math.fsum(self.spellings.masses)
         shares = [
             (mass / total if total else math.nan, value.decode())
@@ -198,21 +257,27 @@ class _Field:
         alternatives = {value: share for share, value in sorted(shares, key=lambda pair: -pair[0])}
         return FieldConfidence(alternatives[self._value.decode()], 0.0, 0, alternatives)
 
-    def _estimated(self, oracle: Autoregressive, redraws: int, seed: int) -> FieldConfidence:
-        """Return the confidence with the probability of other values estimated from redraws."""
-        samples = generate(
+    def _estimated(self, oracle: Autoregressive, redraws: int, seed: int) -> Parts[FieldConfidence]:
+        """Compute the confidence with the probability of other values estimated from redraws."""
+        longest = 2 * self._num_tokens + _ADDITIONAL_TOKENS
+        run = OpenRun(
             oracle,
-            [self._tokens],
-            sampler=MaskedDecoding(),
-            verifier=self._verifier,
-            stop=self._verifier.is_closed,
-            num_samples=redraws,
-            max_new_tokens=2 * self._num_tokens + _ADDITIONAL_TOKENS,
-            seed=derive_seed(seed, "confidence", self.pointer),
+            MaskedDecoding(),
+            batch_size=min(redraws, oracle.batch_size),
+            capacity=len(self._tokens) + longest,
         )
-        weights = samples.log_weight.exp()
+        terms = _Redraws(self._verifier, longest)
+        seed = derive_seed(seed, "confidence", self.pointer)
+        run.submit(self._tokens, terms, num_samples=redraws, seed=seed)
+        samples = list[Sample]()
+        while run.busy:
+            for finished in run.step():
+                samples += finished.samples
+            yield
+        samples.sort(key=lambda sample: sample.index)
+        weights = torch.tensor([sample.log_weight for sample in samples], dtype=torch.float64).exp()
         is_other = torch.tensor(
-            [not self._verifier.has_value(one, self._value, oracle.eos) for one in samples.completions()]
+            [not self._verifier.has_value(one.tokens, self._value, oracle.eos) for one in samples]
         )
         own, others = self.spellings.masses[0], weights * is_other
         total = own + float(others.mean())
@@ -306,3 +371,12 @@ class _FieldVerifier(Verifier):
     def _split(self, text: bytes) -> tuple[bytes, bytes] | None:
         """Return the value and the delimiter if both are complete, else None."""
         return split_value(text[len(self._opening) :]) if text.startswith(self._opening) else None
+
+
+class _Redraws(Terms):
+    """Settings of the redraws of a field, which end with the delimiter after the value."""
+
+    def stop_condition(self, oracle: Autoregressive) -> Stop | None:
+        """Return a function that finds the delimiter in a completion."""
+        assert isinstance(self.verifier, _FieldVerifier)
+        return make_stop_condition(oracle, [self.verifier.is_closed])

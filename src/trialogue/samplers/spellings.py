@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -146,17 +146,22 @@ def _usual_tokens(tokenization: Tokenization, target: bytes) -> tuple[int, ...]:
 
 def explore_spellings(
     oracle: Autoregressive, tokenization: Tokenization, sequence: Sequence[int], sums: Sequence[SpellingSum]
-) -> None:
+) -> Iterator[None]:
     """Compute the probabilities of several sums that continue beginnings of the same sequence.
+
+    Call this in `torch.inference_mode()`.
 
     Args:
         oracle: The model. Temperature and truncation are ignored.
         tokenization: Tokenization of the model.
         sequence: Token ids of prompt and completion.
         sums: The sums. They are modified.
+
+    Yields:
+        None after each forward pass.
     """
     spellings = token_spellings(tokenization)
-    _explore_usual(oracle, spellings, sequence, sums)
+    yield from _explore_usual(oracle, spellings, sequence, sums)
     capacity = max([len(sequence), *(one.start + one.longest for one in sums)])
     if oracle.max_length is not None:
         capacity = min(capacity, oracle.max_length)
@@ -165,33 +170,33 @@ def explore_spellings(
     tokens[:, : len(sequence)] = torch.tensor(sequence, dtype=torch.int64)
     first, last = min(one.start for one in sums), max(one.start for one in sums)
     others, is_filled = torch.arange(1, 1 + _ROWS), False
-    with torch.inference_mode():
-        while active := [one for one in sums if not one.is_finished]:
-            if not is_filled:
-                row_zero = torch.zeros(1, dtype=torch.int64)
-                context.features(tokens[:1], row_zero + context.first, row_zero + last, row_zero)
-                context.copy(torch.zeros_like(others), others, 0, last)
-                is_filled = True
-            paths = _choose_paths(active, capacity)
-            if not paths:
-                continue
-            rows = others[: len(paths)]
-            # Earlier paths have overwritten the cached positions after the first start.
-            context.copy(torch.zeros_like(rows), rows, first, last)
-            start = torch.tensor([one.start + bool(path) for one, path in paths])
-            stop = torch.tensor([one.start + len(path) for one, path in paths])
-            for row, (one, path) in enumerate(paths, 1):
-                tokens[row, : one.start] = tokens[0, : one.start]
-                tokens[row, one.start : one.start + len(path)] = torch.tensor(path)
-            features = context.features(tokens[rows], start, stop, rows)
-            found = context.distributions(features)[1].double().cpu().exp()
-            for (one, path), probabilities in zip(paths, found, strict=True):
-                one.expand(path, probabilities, spellings, oracle.eos)
+    while active := [one for one in sums if not one.is_finished]:
+        if not is_filled:
+            row_zero = torch.zeros(1, dtype=torch.int64)
+            context.features(tokens[:1], row_zero + context.first, row_zero + last, row_zero)
+            context.copy(torch.zeros_like(others), others, 0, last)
+            is_filled = True
+        paths = _choose_paths(active, capacity)
+        if not paths:
+            continue
+        rows = others[: len(paths)]
+        # Earlier paths have overwritten the cached positions after the first start.
+        context.copy(torch.zeros_like(rows), rows, first, last)
+        start = torch.tensor([one.start + bool(path) for one, path in paths])
+        stop = torch.tensor([one.start + len(path) for one, path in paths])
+        for row, (one, path) in enumerate(paths, 1):
+            tokens[row, : one.start] = tokens[0, : one.start]
+            tokens[row, one.start : one.start + len(path)] = torch.tensor(path)
+        features = context.features(tokens[rows], start, stop, rows)
+        found = context.distributions(features)[1].double().cpu().exp()
+        for (one, path), probabilities in zip(paths, found, strict=True):
+            one.expand(path, probabilities, spellings, oracle.eos)
+        yield
 
 
 def _explore_usual(
     oracle: Autoregressive, spellings: TokenSpellings, sequence: Sequence[int], sums: Sequence[SpellingSum]
-) -> None:
+) -> Iterator[None]:
     """Explore the usual tokenizations of all byte strings, each in a single forward pass."""
     usual = [
         (one, path, one.usual_prefixes(index))
@@ -201,17 +206,15 @@ def _explore_usual(
     ]
     sequences = [[*sequence[: one.start], *path] for one, path, _ in usual]
     lengths = [range(one.start, one.start + len(prefixes)) for one, _, prefixes in usual]
-    with torch.inference_mode():
-        for part in prefix_features(oracle, sequences, lengths, batch_size=_ROWS):
-            # Beginnings of a path precede its continuations in every part.
-            for begin in range(0, len(part.prefixes), _ROWS):
-                features = part.features[begin : begin + _ROWS]
-                found = part.context.distributions(features)[1].double().cpu().exp()
-                for (place, turn), probabilities in zip(
-                    part.prefixes[begin : begin + _ROWS], found, strict=True
-                ):
-                    one, path, _ = usual[place]
-                    one.expand(path[:turn], probabilities, spellings, oracle.eos)
+    for part in prefix_features(oracle, sequences, lengths, batch_size=_ROWS):
+        # Beginnings of a path precede its continuations in every part.
+        for begin in range(0, len(part.prefixes), _ROWS):
+            features = part.features[begin : begin + _ROWS]
+            found = part.context.distributions(features)[1].double().cpu().exp()
+            for (place, turn), probabilities in zip(part.prefixes[begin : begin + _ROWS], found, strict=True):
+                one, path, _ = usual[place]
+                one.expand(path[:turn], probabilities, spellings, oracle.eos)
+        yield
     for one in sums:
         one.order()
 

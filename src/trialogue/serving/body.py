@@ -67,6 +67,7 @@ class Body(BaseModel):
     response_format: Any = None
     rule: Any = None
     sampler: Any = None
+    confidence: bool = False
     # Changes of the distribution of the model, and ends of a completion.
     presence_penalty: _Penalty = 0.0
     frequency_penalty: _Penalty = 0.0

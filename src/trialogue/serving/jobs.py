@@ -1,8 +1,9 @@
 """Jobs of the worker thread, and the events that it sends to requests."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from trialogue.generation.output.outcomes import SampleOutcome
 from trialogue.samplers import OpenRun, Sample, Terms
@@ -49,12 +50,14 @@ class FinishedChoice(NamedTuple):
         verdict: Whether the sample is accepted, and why it ended.
         scores: Log-probabilities of the tokens of the sample, and of the prompt if the response contains it. None if
             only those are needed that were computed while the sample was generated.
+        confidence: Result of `confidence_record`. Empty if it is not requested.
     """
 
     choice: int
     sample: Sample
     verdict: SampleOutcome
     scores: TokenScores | None = None
+    confidence: Mapping[str, Any] = MappingProxyType({})
 
 
 class FailedRequest(NamedTuple):
@@ -86,7 +89,7 @@ class Job:
         alone: Whether no other job may join the run of this job.
         run: Run to which the job belongs, or None while it waits.
         decode: Function that converts token ids of a completion to text. None before the first use.
-        unscored: Finished samples that wait for the log-probabilities of the prompt or of other tokens.
+        unscored: Finished samples that wait for further evaluations: log-probabilities or the confidence of fields.
     """
 
     request: CompletionRequest

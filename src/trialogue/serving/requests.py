@@ -8,6 +8,7 @@ from typing import Any
 
 from trialogue.errors import InputError, require_text
 from trialogue.generation.settings import SamplerSettings
+from trialogue.generation.verifiers.kinds import KINDS
 from trialogue.models.hub.opening import TextModel
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import SAMPLERS, AdaptiveRejection
@@ -66,8 +67,13 @@ class CompletionRequest:
 
     @property
     def is_scored(self) -> bool:
-        """Whether finished samples are evaluated again, for the prompt or for the most probable tokens."""
+        """Whether finished samples need log-probabilities of the prompt or of the most probable tokens."""
         return self.body.scores_tokens and (self.echoes or self.body.num_top_tokens > 0)
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether finished samples are evaluated again, for log-probabilities or for the confidence of fields."""
+        return self.is_scored or self.body.confidence
 
     def prompt_text(self, choice: int, tokenization: Tokenization) -> str:
         """Return the text of the prompt of a sample.
@@ -163,6 +169,10 @@ def read_request(
         raise InputError("max_steps", steps, f"use at most {serving.max_steps}")
     if not longest and requested_verifiers:
         raise InputError("max_tokens", 0, "use at least 1: a constraint applies to new tokens")
+    json_kinds = [one.kind for one in requested_verifiers if KINDS[one.kind].is_json]
+    if body.confidence and (len(json_kinds) != 1 or "tools" in json_kinds):
+        hint = "use it with one JSON schema, such as response_format, and without tools"
+        raise InputError("confidence", True, hint)
     if body.stream_options is not None and not body.stream:
         raise InputError("stream_options", {}, "leave it out or use stream: it applies only to streams")
     return request

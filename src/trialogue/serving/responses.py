@@ -172,7 +172,11 @@ class CompletionResponse:
             with suppress(ValueError):
                 calls = self._parse(text)
         weighted = self._request.sampler.weighted
-        details = {**make_outcome_record(sample, verdict, weighted=weighted), **make_cost_record(sample)}
+        details = {
+            **make_outcome_record(sample, verdict, weighted=weighted),
+            **finished.confidence,
+            **make_cost_record(sample),
+        }
         reason = "tool_calls" if calls else self._finish_reason(finished)
         fields = {"index": choice, "finish_reason": reason, "trialogue": details}
         fields["logprobs"] = self._log_probs(finished)

@@ -1,7 +1,8 @@
-"""Log-probabilities of the tokens of finished samples and of their prompts, from one more forward pass."""
+"""Evaluations of finished samples: log-probabilities of tokens and of prompts, and confidence of JSON fields."""
 
 from collections.abc import Sequence
 
+from trialogue.generation.field_confidence import confidence_record_parts
 from trialogue.generation.output.outcomes import SampleOutcome
 from trialogue.models.hub.opening import TextModel
 from trialogue.samplers import Sample
@@ -12,8 +13,8 @@ from trialogue.serving.jobs import FinishedChoice, Job, TokenScores
 _POSITIONS_AT_ONCE = 1 << 13
 
 
-def score_choices(job: Job, finished: Sequence[FinishedChoice], model: TextModel, rows: int) -> Parts:
-    """Compute the log-probabilities of the finished samples of a request, and of its prompts if it echoes them.
+def evaluate_choices(job: Job, finished: Sequence[FinishedChoice], model: TextModel, rows: int) -> Parts:
+    """Compute the log-probabilities and the confidence of the finished samples of a request, if it needs them.
 
     Args:
         job: The request.
@@ -27,6 +28,22 @@ def score_choices(job: Job, finished: Sequence[FinishedChoice], model: TextModel
     Returns:
         The samples with their scores.
     """
+    body = job.request.body
+    if job.request.is_scored:
+        finished = yield from _score(job, finished, model, rows)
+    if body.confidence:
+        verifier = next(one.verifier for one in job.verifiers.built if one.kind.is_json)
+        scored = list[FinishedChoice]()
+        for one in finished:
+            prompt, tokens = job.request.prompts[one.choice // body.n], one.sample.tokens
+            found = yield from confidence_record_parts(model, prompt, tokens, verifier, body.seed)
+            scored.append(one._replace(confidence=found))
+        finished = scored
+    return finished
+
+
+def _score(job: Job, finished: Sequence[FinishedChoice], model: TextModel, rows: int) -> Parts:
+    """Compute the log-probabilities of the samples of a request, and of its prompts if it echoes them."""
     request = job.request
     prompts = [request.prompts[one.choice // request.body.n] for one in finished]
     sequences = [[*prompt, *one.sample.tokens] for prompt, one in zip(prompts, finished, strict=True)]

@@ -19,7 +19,7 @@ from trialogue.samplers.prefix.prompts import make_decoder
 from trialogue.serving.errors import RequestError
 from trialogue.serving.evaluations import EvaluationQueue, Parts
 from trialogue.serving.jobs import FailedRequest, FinishedChoice, Job, PartialChoice
-from trialogue.serving.scoring import empty_choices, score_choices
+from trialogue.serving.scoring import empty_choices, evaluate_choices
 from trialogue.serving.tables import SharedTable, TableCache, table_key
 
 
@@ -221,7 +221,7 @@ class Worker:
             try:
                 if not job.request.max_new_tokens:
                     self._waiting.remove(job)
-                    self._score_or_finish(job, empty_choices(job))
+                    self._evaluate_or_finish(job, empty_choices(job))
                     continue
                 run = self._run_for(job)
                 if run is None:
@@ -303,14 +303,14 @@ class Worker:
             )
             for sample, verdict in zip(samples, outcomes, strict=True):
                 finished = FinishedChoice(first + sample.index, sample, verdict)
-                if request.is_scored:
+                if request.is_evaluated:
                     job.unscored.append(finished)
                 else:
                     job.notify(finished)
         for job in list(self._jobs[run]):
             if not any(one.left for one in job.submissions):
                 self._leave_run(job)
-                self._score_or_finish(job, job.unscored)
+                self._evaluate_or_finish(job, job.unscored)
         if any(job.request.is_incremental for job in self._jobs.get(run, ())):
             for submission, index, completion in run.growing():
                 job = of_submission[submission]
@@ -351,12 +351,12 @@ class Worker:
                 param = error.field if isinstance(error, InputError) else None
                 self._end(job, FailedRequest(RequestError(status, describe_error(error), param, "failed")))
 
-    def _score_or_finish(self, job: Job, finished: Sequence[FinishedChoice]) -> None:
+    def _evaluate_or_finish(self, job: Job, finished: Sequence[FinishedChoice]) -> None:
         """Queue the evaluation of all samples of a request if it needs one, otherwise end the request."""
-        if job.request.is_scored:
+        if job.request.is_evaluated:
             self._evaluations.add(
                 job,
-                score_choices(job, finished, self.model, self.rows),
+                evaluate_choices(job, finished, self.model, self.rows),
                 partial(self._finish, job),
                 lambda error: self._end(job, FailedRequest(_as_request_error(error))),
             )

@@ -87,6 +87,8 @@ def sample_outcomes(
             if value is not None and threshold is not None and value < threshold
         ]
         error = samples.errors[row] if samples.errors else None
+        is_json = any(one.kind.is_json for one in built[row])
+        field = open_field(tokenization.text(completion, final=False)) if is_json else None
         reason = stopped
         if stopped == "failed":
             failure = reasons.explain_failure(
@@ -98,10 +100,10 @@ def sample_outcomes(
                 context=context,
                 refusal=refusals[row],
                 remark=samples.remarks[row] if samples.remarks else None,
+                field=field,
             )
             reason = f"failed: {error or failure}"
-        elif ended in ("max_new_tokens", "context") and any(one.kind.is_json for one in built[row]):
-            field = open_field(tokenization.text(completion, final=False))
+        elif ended in ("max_new_tokens", "context"):
             where = "" if field is None else f"the token limit ended the text in the field {field}"
             reason = reasons.explain_rejection(
                 ended, longest, *filter(None, [*below[:1], error, refusals[row], where])

@@ -17,6 +17,7 @@ def explain_failure(
     context: int | None,
     refusal: str | None,
     remark: str | None = None,
+    field: str | None = None,
 ) -> str:
     """Explain in words why a sample failed before its sequence was complete.
 
@@ -29,6 +30,7 @@ def explain_failure(
         context: Maximum length of a sequence.
         refusal: Why the text is invalid, if it is complete.
         remark: Remark of the sampler on this sample, which replaces its `failure_reason` (default: none).
+        field: JSON Pointer of the unfinished field of a JSON text (default: none).
 
     Returns:
         A phrase such as "no token allowed; max_new_tokens=8 leaves room for one more token only".
@@ -45,7 +47,9 @@ def explain_failure(
         reason += f"; max_new_tokens={max_new_tokens} leaves room for one more token only"
     elif context is not None and length + 1 == context:
         reason += "; the model's context leaves room for one more token only"
-    return reason
+    else:
+        return reason
+    return reason if field is None else f"{reason}, in the field {field}"
 
 
 def explain_rejection(ended: str, max_new_tokens: int, *details: str) -> str:
