@@ -23,7 +23,7 @@ from trialogue.inspection.measures.copying import Copying
 from trialogue.inspection.measures.measure import CONTROL_MODELS, MEASURES, Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
 from trialogue.inspection.page import make_table
-from trialogue.inspection.picture import Series, _curve
+from trialogue.inspection.picture import Series, _curve, curve_figures
 from trialogue.inspection.subject import Subject
 from trialogue.models import Transformer, TransformerConfig, save_gpt2
 from trialogue.models.hub.load_errors import explain_load_error
@@ -150,6 +150,7 @@ def test_the_checkpoints_of_a_training_are_inspected(workspace, inspect, run_com
     assert "step 10" in first.out
     assert "copying: From step 5 to step 10, “copied, mean over" in first.out
     assert "A number rose or fell if" in first.out
+    assert first.page.count(">step 5</th>") >= 2
     compared = run_command("compare", first.folder, workspace / "found")[1]
     assert "copying: training: From step 5 to step 10, “copied, mean over" in compared
     assert "copying: From training, step 10 to model, “copied, mean over" in compared
@@ -271,6 +272,25 @@ def test_a_conclusion_needs_disjoint_intervals(model, control, words):
         return Series("x", [single_quantity("other", Point(0.0)), copied])
 
     assert words in describe_conclusion("copying", series(*model), series(*control) if control else None)
+
+
+def test_copying_names_the_distances_with_the_largest_and_the_smallest_share():
+    shares = (Point(0.1, 0.0, 0.2, 4), Point(0.75, 0.5, 1.0, 16), Point(0.5, at=64))
+    curve = Quantity(name="copied", points=shares, along="tokens")
+    series = Series("x", [single_quantity("mean", Point(0.45), finding="It copies {}"), curve])
+    assert describe_conclusion("copying", series, None).endswith(
+        "The share is largest at distance 16 (0.750 [0.500, 1]) and smallest at distance 4 (0.100 [0, 0.200])."
+    )
+
+
+def test_figures_of_quantities_with_equal_names_have_different_titles():
+    curves = [
+        Quantity(name="copied", points=(Point(0.5, at=1),), along=along) for along in ("length", "depth")
+    ]
+    titles = [
+        draw().axes[0].get_title() for draw in curve_figures([Series("model", curves)], logarithmic=False)
+    ]
+    assert titles == ["copied, by length", "copied, by depth"]
 
 
 @pytest.mark.parametrize(
@@ -402,7 +422,8 @@ def test_decoding_is_not_compared_with_random_weights():
     series = Series("x", [*model, *texts])
     assert describe_conclusion("decoding", series, series) == (
         "At temperature 0.7, texts of 32 tokens differ from those at temperature 1 by a total variation of "
-        "0.680 [0.500, 0.800]."
+        "0.680 [0.500, 0.800]. It is 0 for equal distributions and 1 for distributions without a common text. If texts "
+        "must follow the distribution of the model, sample at temperature 1."
     )
 
 

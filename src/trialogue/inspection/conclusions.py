@@ -202,6 +202,19 @@ def _describe_context(model: Series, control: Series | None) -> str:
     }[_compare(point, other)]
 
 
+def _describe_copying(model: Series, control: Series | None) -> str:
+    """Compare the mean over the distances, and name the distances with the largest and the smallest share."""
+    stated = _describe_number("copying", model, control)
+    curve = next((one for one in model.quantities if one.name == "copied" and one.along), None)
+    if curve is None or len(curve.points) < 2:
+        return stated
+    best, worst = (choose(curve.points, key=lambda point: point.value) for choose in (max, min))
+    return (
+        f"{stated} The share is largest at distance {best.at:g} ({format_point(best)}) and smallest at distance "
+        f"{worst.at:g} ({format_point(worst)})."
+    )
+
+
 def _describe_decoding(model: Series, _: Series | None) -> str:
     """Describe the effect of a temperature on texts. It is not compared, because it depends on the sampling rule."""
     quantity = main_quantity("decoding", model)
@@ -210,7 +223,8 @@ def _describe_decoding(model: Series, _: Series | None) -> str:
     point = quantity.points[-1]
     return (
         f"At temperature {TEMPERATURE}, texts of {point.at:g} tokens differ from those at temperature 1 by a total "
-        f"variation of {format_point(point)}."
+        f"variation of {format_point(point)}. It is 0 for equal distributions and 1 for distributions without a common "
+        "text. If texts must follow the distribution of the model, sample at temperature 1."
     )
 
 
@@ -293,6 +307,7 @@ def _describe_topics(model: Series, control: Series | None) -> str:
 
 _DESCRIPTIONS: dict[str, Callable[[Series, Series | None], str]] = {
     "consistency": _describe_consistency,
+    "copying": _describe_copying,
     "context": _describe_context,
     "decoding": _describe_decoding,
     "interactions": _describe_interactions,

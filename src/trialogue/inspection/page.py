@@ -23,6 +23,7 @@ from trialogue.inspection.conclusions import (
     format_point,
     main_quantity,
 )
+from trialogue.inspection.measures.measure import CONTROL_MODELS
 from trialogue.inspection.measures.quantities import Quantity
 from trialogue.inspection.picture import Series, curve_figures, step_figure
 
@@ -52,9 +53,10 @@ def render_inspection(record: Mapping[str, Any]) -> str:
             figures = _svgs(f"{name}-steps", [step_figure(steps, quantities, other)]) + figures
         tokens, seconds = (sum(one[key] for one in measure["checkpoints"]) for key in ("tokens", "seconds"))
         section = _section(
-            name, measure, [*shown, *control], figures, f"about {tokens:,} tokens, {seconds:.0f} s"
+            name, measure, [*shown, *control], figures, f"{seconds:.0f} s, about {tokens:,} tokens (estimate)"
         )
         by_step = make_step_table(name, [*series, *control]) if len(series) > 1 else None
+        section["all_headings"], section["rows"] = make_table([*series, *control])
         sections.append(section | {"summary": describe_measure(name, series, control), "by_step": by_step})
     facts = {"model": model_name(record), "kind": record["kind"], **_facts(record)}
     return _render(f"What {facts['model']} has learned", facts, sections, record["refused"])
@@ -260,6 +262,7 @@ def _section(
         "cost": cost,
         "figures": figures,
         "headings": headings,
+        "all_headings": headings,
         "headline_rows": make_table(columns, every=False)[1],
         "rows": rows,
     }
@@ -287,7 +290,7 @@ def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of an inspection, with the names of its files."""
     settings, names = record["settings"], record.get("material", {})
     # A record of an earlier version has no names.
-    given = {name: names.get(name) or ("given" if settings[name] else "none") for name in ("text", "clones")}
+    given = {name: names.get(name) or "given" for name in ("text", "clones") if settings[name]}
     return {**{name: settings[name] for name in ("effort", "seed", "dtype")}, **given}
 
 
@@ -305,5 +308,10 @@ def _render(
     template = make_environment("trialogue.inspection").get_template("inspection.html.jinja")
     reasons = {name: text_to_html(reason) for name, reason in refused.items()}
     return template.render(
-        title=title, facts=facts, sections=sections, refused=reasons, change_rule=CHANGE_RULE
+        title=title,
+        facts=facts,
+        sections=sections,
+        refused=reasons,
+        change_rule=CHANGE_RULE,
+        control_models=CONTROL_MODELS,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -57,6 +58,7 @@ def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[
         for one in line.quantities:
             if one.along and one.name not in groups.setdefault((one.along, one.unit), []):
                 groups[one.along, one.unit].append(one.name)
+    named = Counter(name for names in groups.values() for name in names)
     drawings: list[Callable[[], matplotlib.figure.Figure]] = []
     for group, names in groups.items():
         curves = {
@@ -69,7 +71,13 @@ def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[
         if len(names) > _MAX_SHARED:
             figures = [(model, {name: curves.get((model, name)) for name in names}) for model in models]
         else:
-            figures = [(name, {model: curves.get((model, name)) for model in models}) for name in names]
+            figures = [
+                (
+                    name if named[name] == 1 else f"{name}, by {group[0]}",
+                    {model: curves.get((model, name)) for model in models},
+                )
+                for name in names
+            ]
         drawings += [
             partial(_draw, title, {label: one for label, one in shown.items() if one}, group, logarithmic)
             for title, shown in figures

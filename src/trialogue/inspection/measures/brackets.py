@@ -92,13 +92,15 @@ class Brackets(Measure):
     bracket.
     """
 
-    question = "Does the model close brackets at any depth and length?"
+    question = "Does the model close nested brackets?"
     reading = (
         "A closing bracket is predicted correctly if the type of the innermost open bracket is the most likely of "
-        "the closing types. Chance is one half. The excess loss is the Kullback-Leibler divergence of the model's "
-        "distribution over the four brackets from the exact distribution. For balance, a matched pair is inserted into "
-        "a prefix, which should not change the distribution of the next bracket. Random weights may also leave it "
-        "unchanged."
+        "the closing types. A guess has one half. At most four brackets are open. With four open, only closing is "
+        "possible, so a model may do better there than with three. The excess loss is the Kullback-Leibler divergence "
+        "of the model's distribution over the four brackets from the exact distribution. The probability of brackets "
+        "is their total probability among all tokens. The change by an inserted pair is the total variation by which a "
+        "matched pair, inserted into a string, changes the distribution of the next bracket. It should be 0. Random "
+        "weights may also leave the distribution unchanged."
     )
 
     def model_refusal(self, subject: Subject) -> str | None:

@@ -58,9 +58,10 @@ class Copying(Measure):
 
     question = "Up to which distance does the model copy tokens from their source?"
     reading = (
-        "Random tokens are repeated once. A repeated token is copied if it is the most likely token. Chance is one "
+        "Random tokens are repeated once. A repeated token is copied if it is the most likely token. A guess has one "
         "over the vocabulary size. For a causal model, the first repeated token does not count, because the start of "
-        "the repetition cannot be predicted. At a short distance, the repetition remains hard to recognize."
+        "the repetition cannot be predicted. At a short distance, there are too few tokens to recognize the "
+        "repetition, so most models copy little. The loss without copying is the loss of a uniform guess."
     )
     kinds = ("causal", "masked")
 
@@ -127,7 +128,9 @@ class Copying(Measure):
                 f"copied, {reach}",
                 mean_of_points(accuracies),
                 exact=1.0,
-                finding="When random tokens are repeated, the model predicts a share of {} of the repetition correctly",
+                finding=(
+                    "When random tokens are repeated, the model predicts a share of {} of the repeated tokens correctly"
+                ),
             ),
             curve_quantity("copied", accuracies, along, exact=1.0),
             curve_quantity("loss", losses, along, unit="nats a token", exact=0.0),

@@ -53,6 +53,7 @@ def explain_load_error(error: BaseException, name: str) -> str:
         folder = Path(name).parent
         if "/" in name and folder.is_dir():
             return f"there is no such folder in {folder}" + suggestion
-        hint = "the hub cannot be reached, and the model is not in its cache. Give a folder, or connect to the internet"
+        hint = "there is no such folder, the hub cannot be reached, and the model is not in its cache. Give "
+        hint += "a folder, or connect to the internet"
         return hint + suggestion
     return f"it cannot be loaded: {first_line(error)}"
