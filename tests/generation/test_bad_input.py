@@ -245,13 +245,13 @@ HUB: dict[str, tuple[Callable[[], Exception], str]] = {
     ),
     "no network": (
         lambda: HTTP.ConnectError("[Errno -3] Temporary failure in name resolution"),
-        "there is no such folder, the hub cannot be reached, and the model is not in its cache. Give a folder, or connect "
-        "to the internet",
+        "there is no such folder, the hub cannot be reached, and the model is not in its cache. Give a folder, or "
+        "connect to the internet",
     ),
     "offline mode": (
         lambda: OfflineModeIsEnabled("Cannot reach the hub: offline mode is enabled"),
-        "there is no such folder, the hub cannot be reached, and the model is not in its cache. Give a folder, or connect "
-        "to the internet",
+        "there is no such folder, the hub cannot be reached, and the model is not in its cache. Give a folder, or "
+        "connect to the internet",
     ),
 }
 
