@@ -58,6 +58,11 @@ def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[
         for one in line.quantities:
             if one.along and one.name not in groups.setdefault((one.along, one.unit), []):
                 groups[one.along, one.unit].append(one.name)
+    exacts = {
+        group: {one.exact for line in lines for one in line.quantities if (one.along, one.unit) == group}
+        for group in groups
+    }
+    exact = {group: found.pop() if len(found) == 1 else None for group, found in exacts.items()}
     named = Counter(name for names in groups.values() for name in names)
     drawings: list[Callable[[], matplotlib.figure.Figure]] = []
     for group, names in groups.items():
@@ -79,7 +84,14 @@ def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[
                 for name in names
             ]
         drawings += [
-            partial(_draw, title, {label: one for label, one in shown.items() if one}, group, logarithmic)
+            partial(
+                _draw,
+                title,
+                {label: one for label, one in shown.items() if one},
+                group,
+                logarithmic,
+                exact[group],
+            )
             for title, shown in figures
             if any(shown.values())
         ]
@@ -94,7 +106,11 @@ class _Line(NamedTuple):
 
 
 def _draw(
-    title: str, lines: Mapping[str, _Line], axes: tuple[str, str], logarithmic: bool = False
+    title: str,
+    lines: Mapping[str, _Line],
+    axes: tuple[str, str],
+    logarithmic: bool = False,
+    exact: float | None = None,
 ) -> matplotlib.figure.Figure:
     """Draw lines in one figure, each with its label at the right end in the same colour.
 
@@ -103,6 +119,7 @@ def _draw(
         lines: The lines by label.
         axes: Label of the horizontal axis, and unit of the values.
         logarithmic: Whether the horizontal axis is logarithmic.
+        exact: Value of a perfect model, drawn as a dotted line. None if it is unknown.
     """
     figure, [panel] = panels(width=_WIDTH, height=_HEIGHT)
     colors = iter(COLORS * len(lines))
@@ -111,6 +128,8 @@ def _draw(
         color = QUIET if line.quiet else next(colors)
         _curve(panel, line.points, color)
         ends.append((label, color, line.points[-1].value))
+    if exact is not None:
+        panel.axhline(exact, color=QUIET, linestyle=":", linewidth=1)
     if logarithmic:
         panel.set_xscale("log", base=2)
         positions = sorted({float(point.at or 0) for line in lines.values() for point in line.points})
@@ -161,7 +180,7 @@ def step_figure(
     if control is not None:
         lines["random weights"] = _Line([at(control, step) for step in (steps[0], steps[-1])], quiet=True)
     label = found[0].point_label(found[0].points[-1])
-    return partial(_draw, label, lines, ("step", found[0].unit))
+    return partial(_draw, label, lines, ("step", found[0].unit), exact=found[0].exact)
 
 
 def _curve(axes: Axes, points: Sequence[Point], color: str) -> None:
