@@ -124,7 +124,7 @@ def test_a_run_in_which_a_node_is_killed_has_the_rows_of_one_process(nodes, exec
         finished.append(line.split()[1])
         if len(finished) == 2:
             draft = Draft(STUDY.result_folder(config, tmp_path / "cluster"))
-            assert all(map(draft.has, ("seed-0", "seed-1")))
+            assert all(map(draft.contains, ("seed-0", "seed-1")))
             nodes.kill(min(nodes.nodes))
             Path(config.gate).touch()
 
