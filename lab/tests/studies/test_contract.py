@@ -23,8 +23,11 @@ EXPENSIVE = (
     "dyck-attention",
     "dyck-balance",
     "interaction-order",
+    "test-cases",
     "topic-training",
+    "translation",
     "type-signature",
+    "value-guided",
 )
 """Studies with long smoke runs, whose own tests measure small parts."""
 

@@ -161,6 +161,7 @@ def test_training_completions_end_with_the_line_of_their_first_error() -> None:
     assert not has_error([])
 
 
+@pytest.mark.slow
 def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) -> None:
     rows = STUDY.rows(smoke_run(STUDY.name))
     completions, tokens = SMALLEST.names * SMALLEST.runs, SMALLEST.max_new_tokens
