@@ -73,6 +73,7 @@ BAD: list[tuple[str, str]] = [
         "no token of the model contains this text",
     ),
     (f"{CAT} --top-k 0", "top_k=0: use at least 1"),
+    (f"{CAT} --within-limit", "within_limit=True: use it with a constraint that has a mask"),
     (f"{CAT} --n 0", "n=0: use at least 1"),
     (f"{CAT} --until 2 --n 3", "n=3: leave out either --n or --until 2"),
     (f"{CAT} --stream --until 1", "use one prompt, without --n and --until"),

@@ -193,9 +193,15 @@ def _load(
     built = build(checkpoint.tokenization)
     for note in dict.fromkeys(note for one in distinct_verifiers(built) for note in one.verifier.notes):
         warn(note)
-    for one in distinct_verifiers(built) if settings.sampling.within_limit else ():
+    limited = [one for one in distinct_verifiers(built) if hasattr(one.verifier, "min_tokens")]
+    if settings.sampling.within_limit and not limited:
+        hint = (
+            "use it with a constraint that has a mask, such as --json-schema FILE, --regex REGEX or --choice"
+        )
+        raise InputError("within_limit", True, hint)
+    for one in limited if settings.sampling.within_limit else ():
         limit = settings.sampling.max_completion_tokens
-        shortest = getattr(one.verifier, "min_tokens", None)
+        shortest = one.verifier.min_tokens  # type: ignore[attr-defined]
         if shortest is not None and shortest > limit:
             warn(
                 f"within_limit: the shortest known text of a verifier has {shortest} tokens, more than the limit of "
