@@ -80,7 +80,8 @@ PUBLISHED = (
             "in some natural settings, one can sample in O(log n) steps without any visible loss",
             "optimal-schedules:M-abstract.steps",
             grade=True,
-            setting="The setting of the source is not named in its abstract. Two coins are our choice.",
+            setting="The setting of the source is not named in its abstract. Two coins are our choice, and lengths and "
+            "grade were changed after the pilot, before the run.",
         ),
     ),
     Claim(
