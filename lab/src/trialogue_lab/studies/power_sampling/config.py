@@ -101,14 +101,11 @@ PRESETS = {
         ended_outputs=128,
     ),
     "default": Config(),
+    # The sizes of `default` with other seeds. By the rows of `default`, these numbers of models decide claims that
+    # `default` leaves undecided.
     "night": Config(
-        seeds=tuple(range(1, 201)),
-        chain_seeds=tuple(range(1, 201)),
-        markov_seeds=tuple(range(1, 41)),
-        rollout_draws=4000,
-        lengths=(8, 16, 32, 64, 128, 256),
-        outputs=1000,
-        ended_steps=(10, 40, 100),
-        ended_outputs=1000,
+        seeds=tuple(range(101, 197)),
+        chain_seeds=tuple(range(101, 141)),
+        markov_seeds=tuple(range(101, 119)),
     ),
 }
