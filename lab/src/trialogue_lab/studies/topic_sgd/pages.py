@@ -1,6 +1,8 @@
-"""Table of the study."""
+"""Figure and table of the study."""
 
-from trialogue_lab.ledger import Cells, Rows, result_table
+from matplotlib.figure import Figure as Drawing
+
+from trialogue_lab.ledger import COLORS, Cells, Rows, figure, finish, panels, result_table
 from trialogue_lab.studies.topic_sgd.measure import VALUES_ALONE, arm_with_attention
 from trialogue_lab.studies.topic_sgd.statistics import attention, fall
 from trialogue_lab.studies.topic_values.statistics import entries, prominence
@@ -8,6 +10,25 @@ from trialogue_lab.studies.topic_values.statistics import entries, prominence
 _KINDS = {"same word": "same_word", "same topic": "same_topic", "other topics": "other"}
 _PUBLISHED_ATTENTION = {0.01: (0.0105, 0.0106, 0.00673), 0.03: (0.0140, 0.0103, 0.00641)}
 _ARMS = {rate: arm_with_attention(rate) for rate in _PUBLISHED_ATTENTION}
+
+
+@figure(
+    "attention",
+    "Mean attention weights of networks trained by SGD and cross-entropy, by kind of word pair. Each point is one set "
+    "of documents, and crosses are the numbers of Table 2.1. The line is uniform attention.",
+)
+def _attention_figure(rows: Rows) -> Drawing:
+    drawing, panes = panels(len(_ARMS), width=3.6, height=3.2)
+    for axes, (rate, arm) in zip(panes, _ARMS.items(), strict=True):
+        table = rows.where("training", name=arm)
+        for place, kind in enumerate(_KINDS.values()):
+            weights = table[f"attention_{kind}"]
+            axes.plot([place] * len(weights), weights, "o", color=COLORS[0], alpha=0.6)
+        axes.plot(range(len(_KINDS)), _PUBLISHED_ATTENTION[rate], "x", color=COLORS[1])
+        axes.axhline(0.01, color="0.6", linewidth=1)
+        axes.set_xticks(range(len(_KINDS)), _KINDS)
+        finish(axes, f"SGD at {rate:g}", xlabel="kind of word pair", ylabel="attention weight")
+    return drawing
 
 
 @result_table(
@@ -35,3 +56,4 @@ def _sgd_table(_: Rows) -> Cells:
 
 
 TABLES = (_sgd_table,)
+FIGURES = (_attention_figure,)
