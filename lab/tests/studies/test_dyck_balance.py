@@ -45,8 +45,21 @@ def test_each_accuracy_decides_its_claim(errors: float, unsure: float, expected:
     assert (found["the-accuracy-matters"] == "holds") == (errors < 0 < unsure)
 
 
+ACCURATE = "minimal-networks-close-rightly"
+
+
 def test_claims_about_untrained_networks_are_not_tested() -> None:
-    assert set(verdicts(rows(0.001, 0.001, inside=0.96)).values()) == {"not tested"}
+    found = verdicts(rows(0.001, 0.001, inside=0.5))
+    assert found.pop(ACCURATE) == "refuted"
+    assert set(found.values()) == {"not tested"}
+
+
+def test_the_number_of_networks_limits_what_equal_accuracies_decide() -> None:
+    assert verdicts(rows(0.001, 0.001, inside=1.0))[ACCURATE] == "undecided"
+    many = Rows(table("network", arm="words", seed=np.arange(240), inside=1.0))
+    (claim,) = (claim for claim in STUDY.claims if claim.id == ACCURATE)
+    (verdict,) = evaluate([claim], Evidence(rows=many, config={"seeds": range(240)}, preset="default"))
+    assert verdict.answer == "holds"
 
 
 def test_a_network_yields_both_accuracies_and_violations() -> None:

@@ -5,6 +5,7 @@ from functools import partial
 from trialogue_lab.ledger import Claim, Precondition, cited, ours
 from trialogue_lab.studies.dyck_attention.statistics import minimal, rank_correlation
 from trialogue_lab.studies.dyck_balance.measure import ARM
+from trialogue_lab.studies.dyck_balance.statistics import closed
 
 _LEARNED = Precondition(
     "on average, the networks predict more than 97 % of the closing brackets at the trained length",
@@ -61,6 +62,13 @@ CLAIMS = (
         "With the violation of (2.54) the correlation is larger if positions without a confident closing count as "
         "errors than if the likeliest bracket decides (difference).",
         _BY_CONFIDENCE - _BY_LIKELIEST > 0,
+    ),
+    Claim(
+        "minimal-networks-close-rightly",
+        "Networks with a minimal first layer (2.55) predict more than 97 % of the closing brackets at the trained "
+        "length.",
+        closed(ARM) > 0.97,
+        **cited("Section 2.2.3.2", ">= 97 %", "thesis:D-train", setting=_SETTING),
     ),
 )
 
