@@ -8,6 +8,10 @@ computed by enumeration, or by the chain rule over sampled sequences. Look-ups, 
 
 Deviations: Sudoku puzzles have 4 x 4 cells, and the post gives no size. Numbers with a stop token have one to four
 digits instead of six. The digits of a product are found by trial, and the post does not specify the method.
+
+The post also mentions mystery novels, in which clues come before the culprit who explains them. This has no claim,
+because the post calls it possible and names no cost. Clues that follow from a choice that is revealed last are measured
+by twenty questions, where the answers follow from an object that was fixed at the start.
 """
 
 from trialogue_lab.ledger import Study
