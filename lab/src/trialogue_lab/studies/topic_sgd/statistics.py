@@ -1,6 +1,6 @@
 """Statistics of the study about networks that SGD trains on documents of a topic model, with one number per seed.
 
-A topic is a group of words that occur in the same documents. Statistics of value matrices are those of `topic-values`.
+A topic is a group of words that occur in the same documents. The statistics of value matrices are in `topic-values`.
 """
 
 import math

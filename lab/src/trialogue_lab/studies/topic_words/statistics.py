@@ -16,7 +16,7 @@ def mean_cosine(rows: Rows, same: bool) -> float:
 
 @exact
 def smallest_lead(rows: Rows) -> float:
-    """Return how much more alike the words of a topic are than words of this and another topic, for the worst topic.
+    """Return the smallest difference between the mean cosine within a topic and the mean cosine to other topics.
 
         minimum over topics of (mean cosine within the topic - mean cosine of its words and other words)
 
@@ -24,7 +24,8 @@ def smallest_lead(rows: Rows) -> float:
         rows: Measurements of a run, one DataFrame per kind of measurement.
 
     Returns:
-        A difference of mean cosines. If it is positive, every topic is more alike within than to the others.
+        The smallest difference over topics. If it is positive, the words of every topic are closest to each other on
+        average.
 
     Raises:
         NoRows: There are no measurements.
