@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from trialogue.data.puzzles.sudoku import CELLS, sudoku_grids
-from trialogue.randomness import generator
+from trialogue.randomness import derive_seed, generator
 from trialogue.samplers.unmasking.engine import MASKED
 from trialogue_lab.studies.unmasking_trained.config import SUDOKU, Config, Task
 
@@ -18,8 +18,8 @@ class Material(NamedTuple):
         vocab_size: Number of tokens.
         prompt: Number of tokens at the start of a sequence that are never masked.
         training: Complete training sequences (n, length) int64.
-        tests: Test puzzles by their name. Each name has prompts with -1 at masked positions, and solutions, both (tests,
-            length) int64. Solutions of "held out" puzzles do not occur in `training`, and those of "seen" ones do.
+        tests: Test puzzles by their name: prompts with -1 at masked positions, and solutions, both (tests, length)
+            int64. Solutions of "held out" puzzles do not occur in `training`, and those of "seen" ones do.
     """
 
     vocab_size: int
@@ -36,16 +36,16 @@ def make_material(config: Config, task: Task, seed: int) -> Material:
         task: Name of the task.
         seed: Seed of the split and of the puzzles.
     """
-    random = generator(seed, "unmasking-trained", task)
+    stream = derive_seed(seed, "unmasking-trained", task)
     if task == SUDOKU:
-        grids = torch.tensor(sudoku_grids() - 1)[torch.randperm(len(sudoku_grids()), generator=random)]
+        grids = torch.tensor(sudoku_grids() - 1)[_permutation(len(sudoku_grids()), stream)]
         tested, training = grids[: config.held_out], grids[config.held_out :]
         tests = {
-            name: draw_puzzles(chosen, config.clues, config.tests, random)
+            name: draw_puzzles(chosen, config.clues, config.tests, derive_seed(stream, name))
             for name, chosen in (("held out", tested), ("seen", training))
         }
         return Material(4, 0, training, tests)
-    numbers = _draw_different(10 ** (2 * config.digits), config.sums + config.tests, random)
+    numbers = _draw_different(10 ** (2 * config.digits), config.sums + config.tests, stream)
     texts = write_additions(
         torch.stack((numbers // 10**config.digits, numbers % 10**config.digits), 1), config.digits
     )
@@ -58,19 +58,19 @@ def make_material(config: Config, task: Task, seed: int) -> Material:
     return Material(10, prompt, training, {"held out": ask(tested), "seen": ask(training[: config.tests])})
 
 
-def draw_puzzles(grids: Tensor, clues: int, count: int, random: Generator) -> tuple[Tensor, Tensor]:
+def draw_puzzles(grids: Tensor, clues: int, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Draw puzzles that have exactly one solution among all 288 grids.
 
     Args:
         grids: Solutions to choose from (n, 16) int64, with digits from 0.
         clues: Number of given cells.
         count: Number of puzzles.
-        random: Generator of random numbers.
+        seed: Seed.
 
     Returns:
         Puzzles (count, 16) int64 with -1 in empty cells, and their solutions (count, 16).
     """
-    every = torch.tensor(sudoku_grids() - 1)
+    every, random = torch.tensor(sudoku_grids() - 1), generator(seed, "puzzles")
     puzzles, solutions = list[Tensor](), list[Tensor]()
     while sum(map(len, puzzles)) < count:
         solution = grids[torch.randint(len(grids), (count,), generator=random)]
@@ -100,9 +100,13 @@ def write_additions(numbers: Tensor, digits: int) -> Tensor:
     return torch.cat((write(first, digits), write(second, digits), write(first + second, digits + 1)), 1)
 
 
-def _draw_different(below: int, count: int, random: Generator) -> Tensor:
+def _draw_different(below: int, count: int, seed: int) -> Tensor:
     """Return `count` different numbers (count,) int64 below `below`, in random order."""
     if below <= 4 * count:
-        return torch.randperm(below, generator=random)[:count]
-    drawn = torch.randint(below, (2 * count,), generator=random).unique()
-    return drawn[torch.randperm(len(drawn), generator=random)[:count]]
+        return _permutation(below, seed)[:count]
+    drawn = torch.randint(below, (2 * count,), generator=generator(seed, "numbers")).unique()
+    return drawn[_permutation(len(drawn), seed)[:count]]
+
+
+def _permutation(size: int, seed: int) -> Tensor:
+    return torch.randperm(size, generator=generator(seed, "permutation"))
