@@ -78,11 +78,18 @@ CLAIMS = (
 )
 
 NUMBERS = {
-    f"{task}, {order}, {size} per pass, temperature {temperature}, {stage}": solved(
-        task, order, stage, size, float(temperature)
-    )
-    for task in (SUDOKU, ADDITION)
-    for order in ORDERS
-    for size, temperature in ((1, 0), (2, 0), (4, 0), (1, 1))
-    for stage in ("early", "late")
+    **{
+        f"{task}, {order}, {stage}": solved(task, order, stage)
+        for task in (SUDOKU, ADDITION)
+        for order in ORDERS
+        for stage in ("early", "late", "mean")
+    },
+    **{
+        f"{task}, {order}, {size} per pass, temperature {temperature:g}": solved(
+            task, order, "late", size, temperature
+        )
+        for task in (SUDOKU, ADDITION)
+        for order in ORDERS
+        for size, temperature in ((2, 0.0), (4, 0.0), (1, 1.0))
+    },
 }

@@ -27,7 +27,7 @@ class Config(Settings):
         digits: Number of decimal digits of the two numbers that are added.
         sums: Number of training additions.
         tests: Number of test puzzles, and of test additions.
-        sizes: Numbers of tokens per pass. They include 1, 2 and 4.
+        sizes: Numbers of tokens per pass after the last training step. They include 1, 2 and 4.
         width: Width of the networks, which have four heads.
         layers: Number of layers of the networks.
         batch_size: Number of sequences per training step.
@@ -36,12 +36,12 @@ class Config(Settings):
 
     seeds: Seeds = tuple(range(1, 9))
     sudoku_steps: Steps = (100, 150, 200, 300, 400)
-    addition_steps: Steps = (400, 500, 600, 800, 1000)
+    addition_steps: Steps = (400, 500, 600, 700, 900)
     clues: Annotated[int, Interval(ge=4, le=15)] = 5
     held_out: Annotated[int, Interval(ge=1, le=287)] = 96
     digits: Annotated[int, Interval(ge=1, le=9)] = 3
     sums: Count = 20_000
-    tests: Annotated[int, Ge(2)] = 200
+    tests: Annotated[int, Ge(2)] = 100
     sizes: Different[Count] = (1, 2, 4)
     width: Annotated[Count, MultipleOf(4)] = 48
     layers: Count = 3

@@ -6,6 +6,7 @@ from typing import get_args
 
 from trialogue import unmask
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
+from trialogue.oracles import Masked
 from trialogue.randomness import derive_seed
 from trialogue.samplers.unmasking import Confidence, Entropy, Fixed, LeftToRight, Margin, Ordered, Random
 from trialogue.training import (
@@ -71,7 +72,7 @@ def _measure(config: Config, task: Task, seed: int, _: Path) -> MeasuredRows:
 
     def test(update: Update) -> None:
         last = update.step == steps[-1]
-        found = test_network(MaskedTransformer(network), material, config.sizes, stream, last)
+        found = count_solved(MaskedTransformer(network), material, config.sizes, stream, last)
         rows.extend({"step": update.step, "loss": float(update.loss), **row} for row in found)
 
     batches = masked_batches(
@@ -81,37 +82,39 @@ def _measure(config: Config, task: Task, seed: int, _: Path) -> MeasuredRows:
     yield from rows
 
 
-def test_network(
-    model: MaskedTransformer, material: Material, sizes: tuple[int, ...], seed: int, seen: bool
+def count_solved(
+    model: Masked, material: Material, sizes: tuple[int, ...], seed: int, last: bool
 ) -> MeasuredRows:
     """Complete the test puzzles of a task in every order, and count the right solutions.
 
+    Held-out puzzles are completed with one token per pass at temperature 0. After the last training step, they are also
+    completed with several tokens per pass, and at temperature 1, and puzzles of training sequences are completed.
+
     Args:
-        model: The network.
+        model: The masked model.
         material: Data of the task.
-        sizes: Numbers of tokens per pass at temperature 0. At temperature 1, one token is revealed per pass.
+        sizes: Numbers of tokens per pass after the last training step.
         seed: Seed of the samples.
-        seen: Whether to test puzzles of training sequences, too, with one token per pass at temperature 0.
+        last: Whether the training has ended.
 
     Yields:
         One row per kind of puzzle, temperature, number of tokens per pass, and order.
     """
-    for puzzles, (prompts, solutions) in material.tests.items():
-        held_out = puzzles == "held out"
-        if not (held_out or seen):
-            continue
-        for temperature, size in [(0.0, size) for size in sizes if held_out or size == 1] + [
-            (1.0, 1)
-        ] * held_out:
-            for name, order in ORDERS.items():
-                sampler = Ordered(order, Fixed(size), temperature=temperature)
-                samples = unmask(model, sampler, prompts, seed=seed, batch_size=len(prompts))
-                yield {
-                    "kind": "solved",
-                    "puzzles": puzzles,
-                    "temperature": temperature,
-                    "size": size,
-                    "order": name,
-                    "solved": int((samples.tokens == solutions).all(1).sum()),
-                    "tests": len(prompts),
-                }
+    settings = [("held out", 0.0, 1)]
+    if last:
+        settings += [("held out", 0.0, size) for size in sizes if size > 1]
+        settings += [("held out", 1.0, 1), ("seen", 0.0, 1)]
+    for puzzles, temperature, size in settings:
+        prompts, solutions = material.tests[puzzles]
+        for name, order in ORDERS.items():
+            sampler = Ordered(order, Fixed(size), temperature=temperature)
+            samples = unmask(model, sampler, prompts, seed=seed, batch_size=len(prompts))
+            yield {
+                "kind": "solved",
+                "puzzles": puzzles,
+                "temperature": temperature,
+                "size": size,
+                "order": name,
+                "solved": int((samples.tokens == solutions).all(1).sum()),
+                "tests": len(prompts),
+            }
