@@ -36,7 +36,7 @@ class Config(Settings):
 
     seeds: Seeds = tuple(range(1, 9))
     sudoku_steps: Steps = (100, 150, 200, 300, 400)
-    addition_steps: Steps = (400, 500, 600, 700, 900)
+    addition_steps: Steps = (500, 600, 800, 1000, 1300)
     clues: Annotated[int, Interval(ge=4, le=15)] = 5
     held_out: Annotated[int, Interval(ge=1, le=287)] = 96
     digits: Annotated[int, Interval(ge=1, le=9)] = 3
@@ -44,7 +44,7 @@ class Config(Settings):
     tests: Annotated[int, Ge(2)] = 100
     sizes: Different[Count] = (1, 2, 4)
     width: Annotated[Count, MultipleOf(4)] = 48
-    layers: Count = 3
+    layers: Count = 2
     batch_size: Count = 64
     learning_rate: Positive = 3e-3
 
