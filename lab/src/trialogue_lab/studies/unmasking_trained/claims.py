@@ -7,10 +7,10 @@ from trialogue_lab.studies.unmasking_trained.config import ADDITION, SUDOKU, Tas
 from trialogue_lab.studies.unmasking_trained.measure import ORDERS
 from trialogue_lab.studies.unmasking_trained.statistics import Stage, solved
 
-_ABSTRACT = "Kim et al. (arXiv 2502.06768), abstract"
-_QUOTED = "Kim et al. (arXiv 2502.06768), quoted in a public review"
+_ABSTRACT = "Kim, Shah, Kontonis, Kakade and Chen (arXiv 2502.06768), abstract"
+_QUOTED = "Kim, Shah, Kontonis, Kakade and Chen (arXiv 2502.06768), quoted in a public review"
 _SETTING = (
-    "Sudoku with 4 x 4 cells and five given ones, networks of 86,000 parameters and 400 training steps, temperature 0. "
+    "Sudoku with 4 x 4 cells and five given ones, networks of 58,000 parameters and 400 training steps, temperature 0. "
     "The source has 9 x 9 cells."
 )
 _BOOST = "adaptive inference can boost solving accuracy in pretrained MDMs from < 7 % to about 90 %"
@@ -69,11 +69,76 @@ CLAIMS = (
             "token-ordering:M-margin",
         ),
     ),
+    Claim(
+        "confidence-loses-on-sums",
+        "Fewer sums are right in the order by confidence than in random order, with one digit per pass (difference of "
+        "shares, mean over tested training steps).",
+        gain(ADDITION, "mean") < 0,
+        **cited(
+            "Kim and No (arXiv 2605.29123), abstract",
+            "multi-digit addition, where the decoding strategy prematurely predicts locally easy digits before "
+            "resolving their long-range dependencies, producing high-confidence errors on challenging inputs",
+            "confidence-shortcut:M-abstract.addition",
+            setting="Sums of two numbers of two digits, networks of 58,000 parameters and 1,200 training steps, "
+            "temperature 0. The source names no size in its abstract, and finds the errors on hard inputs.",
+            preconditions=_learned(ADDITION),
+        ),
+    ),
     _ours(
         "confidence-beats-random-early",
         "After a quarter of the training, too, more Sudoku puzzles are solved in the order by confidence than in "
         "random order (difference of shares).",
         gain(SUDOKU, "early") > 0,
+    ),
+    _ours(
+        "gain-grows-in-training",
+        "The difference between the order by confidence and random order is larger after the training than after a "
+        "quarter of it (Sudoku, difference of the gains).",
+        gain(SUDOKU, "late") - gain(SUDOKU, "early") > 0,
+    ),
+    _ours(
+        "gain-is-larger-at-temperature-one",
+        "After training, the difference between the order by confidence and random order is larger at temperature 1 "
+        "than at temperature 0 (Sudoku, difference of the gains).",
+        gain(SUDOKU, temperature=1.0) - gain(SUDOKU) > 0,
+    ),
+    _ours(
+        "two-confident-cells-beat-one-random-cell",
+        "After training, two cells per pass in the order by confidence solve more Sudoku puzzles than one cell per "
+        "pass in random order (difference of shares).",
+        solved(SUDOKU, "confidence", size=2) - solved(SUDOKU, "random") > 0,
+    ),
+    _ours(
+        "four-cells-per-pass-cost",
+        "After training, one cell per pass by confidence solves more Sudoku puzzles than four cells per pass, by more "
+        "than 0.1 (difference of shares).",
+        solved(SUDOKU, "confidence") - solved(SUDOKU, "confidence", size=4) > 0.1,
+    ),
+    _ours(
+        "left-to-right-beats-random",
+        "After training, more Sudoku puzzles are solved from left to right than in random order (difference of "
+        "shares).",
+        solved(SUDOKU, "left to right") - solved(SUDOKU, "random") > 0,
+    ),
+    _ours(
+        "entropy-and-confidence-are-alike",
+        "The orders by entropy and by confidence solve equally many Sudoku puzzles, within 0.02 (difference of shares, "
+        "mean over tested training steps).",
+        (solved(SUDOKU, "entropy", "mean") - solved(SUDOKU, "confidence", "mean")).near(0, margin=0.02),
+    ),
+    _added(
+        "confidence-adds-from-left-to-right",
+        "The order by confidence and the order from left to right, which begins with the digit that depends on all "
+        "carries, give equally many right sums, within 0.02 (difference of shares, mean over tested training steps).",
+        (solved(ADDITION, "confidence", "mean") - solved(ADDITION, "left to right", "mean")).near(
+            0, margin=0.02
+        ),
+    ),
+    _added(
+        "one-pass-suffices-for-sums",
+        "After training, a single pass gives as many right sums as one digit per pass by confidence, within 0.05 "
+        "(difference of shares).",
+        (solved(ADDITION, "confidence", size=4) - solved(ADDITION, "confidence")).near(0, margin=0.05),
     ),
 )
 

@@ -34,13 +34,13 @@ class Config(Settings):
         learning_rate: Peak learning rate.
     """
 
-    seeds: Seeds = tuple(range(1, 9))
+    seeds: Seeds = tuple(range(1, 7))
     sudoku_steps: Steps = (100, 150, 200, 300, 400)
-    addition_steps: Steps = (500, 600, 800, 1000, 1300)
+    addition_steps: Steps = (300, 450, 600, 900, 1200)
     clues: Annotated[int, Interval(ge=4, le=15)] = 5
     held_out: Annotated[int, Interval(ge=1, le=287)] = 96
-    digits: Annotated[int, Interval(ge=1, le=9)] = 3
-    sums: Count = 20_000
+    digits: Annotated[int, Interval(ge=1, le=9)] = 2
+    sums: Count = 8000
     tests: Annotated[int, Ge(2)] = 100
     sizes: Different[Count] = (1, 2, 4)
     width: Annotated[Count, MultipleOf(4)] = 48
@@ -75,7 +75,10 @@ PRESETS = {
         layers=1,
         batch_size=8,
     ),
-    "pilot": Config(seeds=(1001, 1002, 1003)),
+    "pilot": Config(
+        seeds=(1001, 1002, 1003), addition_steps=(500, 600, 800, 1000, 1300), digits=3, sums=20_000
+    ),
     "default": Config(),
     "night": Config(seeds=tuple(range(1, 33))),
 }
+"""The networks of the pilot did not learn to add numbers of three digits, so that the other presets have two."""
