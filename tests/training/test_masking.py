@@ -17,6 +17,7 @@ from trialogue.training import TrainingConfig, masking, train
 from trialogue.training.masking import (
     BERT,
     MASK,
+    AnyCount,
     CyclicMasks,
     IndependentMasks,
     IndividualMasks,
@@ -139,6 +140,18 @@ def test_mask_distributions_have_the_right_frequencies():
     assert individual.view(100, 3, 10).sum(1).max() == 1
     cyclic = torch.stack([CyclicMasks().masks(2, 5, step, 0) for step in range(7)])
     assert cyclic.nonzero()[:, 2].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 0, 0, 1, 1]
+
+
+def test_any_count_masks_every_number_and_every_set_equally_often():
+    """Test 6000 masks of 3 out of 5 sites: 1 to 3 masked sites, and each set of two of them equally often."""
+    masks = AnyCount(prompt=2).masks(6000, 5, 3, 0)
+    assert not masks[:, :2].any()
+    counts = torch.bincount(masks.sum(1), minlength=6)
+    assert counts[[0, 4, 5]].tolist() == [0, 0, 0]
+    assert float(chisquare(counts[1:4].numpy()).pvalue) > 1e-4
+    left_out = (~masks[masks.sum(1) == 2][:, 2:]).sum(0)
+    assert float(chisquare(left_out.numpy()).pvalue) > 1e-4
+    assert AnyCount().masks(50, 1, 0, 0).all()
 
 
 def test_replacement_frequencies():

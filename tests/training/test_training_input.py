@@ -14,6 +14,7 @@ from trialogue.models.networks.attention_only import AttentionOnlyConfig
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.networks.probe import Probe
 from trialogue.training import (
+    AnyCount,
     CyclicMasks,
     IndependentMasks,
     IndividualMasks,
@@ -94,6 +95,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: MaskedTransformer(READER).log_probs(SPINS, None), "masked=None: give one bool for each token"),
     (lambda: Probe(4).rescaled(math.nan, 0.0), "slope=nan: use a finite number"),
     (lambda: uniform_masks(2, 3, 4, 0), "count=4: there are 3 tokens: use at most 3"),
+    (lambda: AnyCount(2).masks(1, 2, 0, 0), "prompt=2: there are 2 tokens: use at most 1"),
     (lambda: draws(SPINS + 1), "sequences=2: use token ids from 0 to 1"),
     (lambda: draws(SPINS[:0]), r"sequences=\(0, 2\)"),
     (lambda: draws(model=CAUSAL), "causal=True: a causal model has no mask token"),

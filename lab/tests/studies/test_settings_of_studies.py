@@ -83,6 +83,11 @@ OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
         {"families": (("no such",),), "noises": ((0.0, 1.0), (0.0, 0.3, 1.0, 6.0)), "sizes": ((3,),)},
     ),
     ("unmasking", {"passes_per_token": ((1.0, 4.0),), "lengths": ((3,), (16,)), "eta": (2.0,)}),
+    (
+        "unmasking-trained",
+        {"clues": (3, 16), "held_out": (0, 288), "digits": (0, 10), "tests": (1,), "width": (6,)},
+    ),
+    ("unmasking-trained", {"sudoku_steps": ((400,), (200, 100)), "sizes": ((1, 2),), "sums": (10**6,)}),
     ("value-guided", {"chain_seeds": ((99,),), "remaining": ((5, 3), (3, 9)), "length": (9,)}),
     ("value-guided", {"errors": ((0.0,),)}),
 ]

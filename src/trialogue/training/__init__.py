@@ -8,9 +8,9 @@ have no end of sequence. To train a masked model, pass masked batches and `maske
 
 A `MaskDistribution` chooses the tokens to predict. `IndependentMasks` masks each token with a fixed probability,
 `UniformMasks` masks k tokens together, `IndividualMasks` masks several tokens, each in a separate copy of the sequence,
-and `CyclicMasks` masks the positions (sites) in turn. A `Replacement` chooses the token that the model reads at a
-masked site. With `MASK` the model always reads the mask token and learns the conditionals of the data. `BERT` mixes
-mask tokens, random tokens and unchanged tokens.
+`CyclicMasks` masks the positions (sites) in turn, and `AnyCount` masks a random number of tokens (masked diffusion). A
+`Replacement` chooses the token that the model reads at a masked site. With `MASK` the model always reads the mask token
+and learns the conditionals of the data. `BERT` mixes mask tokens, random tokens and unchanged tokens.
 
 `TrainingConfig` selects the optimizer (AdamW, Muon, SGD or Adafactor); `train` also accepts a custom one. An `Observer`
 is called after updates. `Scheduled` calls a function, `Displacement` measures how far each layer has moved, and
@@ -42,6 +42,7 @@ from trialogue.training.loop import TrainingResult, train
 from trialogue.training.masking import (
     BERT,
     MASK,
+    AnyCount,
     CyclicMasks,
     IndependentMasks,
     IndividualMasks,
@@ -68,6 +69,7 @@ from trialogue.training.running.checkpoints import Checkpoints
 __all__ = [
     "BERT",
     "MASK",
+    "AnyCount",
     "Checkpoints",
     "CorpusLosses",
     "CyclicMasks",

@@ -118,6 +118,34 @@ class IndividualMasks(MaskDistribution):
         return F.one_hot(masked, sites).bool()
 
 
+@validated
+@dataclass(frozen=True)
+class AnyCount(MaskDistribution):
+    """Mask a uniformly random number of tokens, as in masked diffusion. All sets of this size are equally likely.
+
+    A model that is trained on such masks can reveal a sequence in every order and in any number of passes.
+
+    Args:
+        prompt: Number of tokens at the start of a sequence that are never masked (default: 0).
+    """
+
+    prompt: Natural = 0
+
+    def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
+        """Sample masks (sequences, sites) bool with 1 to `sites - prompt` masked sites each.
+
+        Raises:
+            InputError: If no token follows the prompt.
+        """
+        free = sites - self.prompt
+        if free < 1:
+            raise InputError("prompt", self.prompt, f"there are {sites} tokens: use at most {sites - 1}")
+        random = generator(seed, "masks", step)
+        counts = torch.randint(1, free + 1, (sequences, 1), generator=random)
+        ranks = torch.rand(sequences, free, generator=random, dtype=torch.float64).argsort(1).argsort(1)
+        return F.pad(ranks < counts, (self.prompt, 0))
+
+
 @dataclass(frozen=True)
 class CyclicMasks(MaskDistribution):
     """Mask one site per step, in cyclic order: site t modulo N at step t, for sequences of N tokens."""

@@ -24,6 +24,8 @@ DOCUMENTS: Mapping[str, str] = {
     "optimal-schedules": "Optimal inference schedules for masked diffusion models (arXiv 2511.04647)",
     "fast-dllm": "Fast-dLLM: training-free acceleration of diffusion language models (arXiv 2505.22618)",
     "quality-exploration": "Locally confident, globally stuck: the quality-exploration dilemma (arXiv 2604.00375)",
+    "token-ordering": "Train for the worst, plan for the best: token ordering in masked diffusions (arXiv 2502.06768)",
+    "confidence-shortcut": "The confidence shortcut: a reasoning failure mode of masked diffusion (arXiv 2605.29123)",
     "remdm": "Remasking discrete diffusion models with inference-time scaling (arXiv 2503.00307)",
 }
 """Titles of the publications, by the key with which statement ids begin."""
