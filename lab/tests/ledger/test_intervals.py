@@ -217,6 +217,13 @@ def test_the_smallest_effect_has_the_stated_power(criterion: Criterion) -> None:
     assert found == pytest.approx(POWER, abs=0.03)
 
 
+def test_the_smallest_effect_of_many_replications_is_that_of_a_normal_mean() -> None:
+    estimates = np.array([-1.0, 1.0] * 250)
+    deviation = np.std(estimates, ddof=1) * math.sqrt(499 / stats.chi2(499).ppf(0.1))
+    expected = (stats.norm.isf(0.005) + stats.norm.ppf(POWER)) * deviation / math.sqrt(500)
+    assert smallest_effect(value > 0, estimates, 0.01) == pytest.approx(expected, rel=0.02)
+
+
 def test_runs_decide_at_the_stated_smallest_effect(coverage: ModuleType) -> None:
     assert coverage.simulate_effect(5, 0.05, 200) > POWER
 

@@ -21,3 +21,9 @@ def test_pseudo_values_of_a_mean_over_pairs_agree_with_hand_computation() -> Non
     assert found[10] == pytest.approx(4 * 21 / 6 - 3 * 4)
     with pytest.raises(NoRows, match="4 replications, but the statistic needs 5"):
         pair_values([10, 11, 12, 13], between, 5)
+
+
+def test_a_mean_over_pairs_needs_three_replications() -> None:
+    assert pair_values([0, 1, 2], np.ones((3, 3)), 2).tolist() == pytest.approx([1, 1, 1])
+    with pytest.raises(NoRows, match="2 replications, but the statistic needs 3"):
+        pair_values([0, 1], np.ones((2, 2)), 2)

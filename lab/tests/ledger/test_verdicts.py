@@ -22,7 +22,7 @@ from trialogue_lab.ledger import (
     counts_from_shares,
     exact,
 )
-from trialogue_lab.ledger.claims.claims import Registration
+from trialogue_lab.ledger.claims.claims import Precondition, Registration
 from trialogue_lab.ledger.claims.pilots import Pilot
 from trialogue_lab.ledger.claims.statistics import decide
 from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate, stored_estimates
@@ -126,6 +126,47 @@ def test_claims_without_sufficient_evidence_are_not_tested(
     assert judge(claim(TWICE > 1)).answer == "not tested"
 
 
+@pytest.mark.parametrize(
+    ("criterion", "reason"),
+    [
+        (value() > 5.0, "the interval lies on the claimed side"),
+        (value() > 5.02, "precondition not met: It has learned."),
+        (value() < 5.0098, "precondition not met: It has learned."),
+        (
+            value().as_ratio() < 5.0098,
+            "the interval lies on the claimed side",
+        ),  # the geometric mean is 5.0096
+        (
+            value() * math.nan > 1,
+            "precondition cannot be checked because the rows hold no estimate: It has learned.",
+        ),
+    ],
+)
+def test_a_precondition_is_decided_by_a_mean(criterion: Criterion, reason: str) -> None:
+    assert judge(claim(preconditions=(Precondition("It has learned.", criterion),))).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("reduced", "shown"),
+    [
+        (
+            {"a": (1, 9), "b": (2, 9), "c": (3, 9)},
+            "a = 1 (default: 9), b = 2 (default: 9), c = 3 (default: 9)",
+        ),
+        (
+            dict.fromkeys("abcde", (1, 9)),
+            "a = 1 (default: 9), b = 1 (default: 9), c = 1 (default: 9) and 2 other settings",
+        ),
+        ({"a": ([1, 2, 3, 4], [1, 2, 3, 4, 5])}, "a = [1, 2, 3, 4] (default: 5 values)"),
+    ],
+)
+def test_a_smaller_run_names_up_to_three_settings(
+    reduced: dict[str, tuple[object, object]], shown: str
+) -> None:
+    reason = f"the run is smaller than the preset default: {shown}"
+    assert judge(claim(), reduced=reduced).reason == reason
+
+
 @pytest.mark.parametrize("odd", [math.nan, math.inf])
 def test_a_failed_replication_leaves_a_claim_undecided(odd: float) -> None:
     verdict = judge(claim(), (*FIVE[:4], odd))
@@ -135,7 +176,8 @@ def test_a_failed_replication_leaves_a_claim_undecided(odd: float) -> None:
 def test_the_config_gives_the_number_of_replications() -> None:
     for seeds in (3, 5):
         verdict = judge(claim(), FIVE[:3], config={"seeds": list(range(seeds))})
-        assert (verdict.needed, verdict.answer) == (seeds, "holds" if seeds == 3 else "not tested")
+        assert (verdict.replications, verdict.needed) == (3, seeds)
+        assert verdict.answer == ("holds" if seeds == 3 else "not tested")
 
 
 def test_a_chance_of_failing_is_the_error_rate_of_an_exact_claim() -> None:
@@ -149,6 +191,7 @@ def test_exact_claims_have_an_interval_of_width_zero() -> None:
     for number, answer in ((1.0 + 1e-10, "holds"), (1.0 + 1e-8, "refuted")):
         verdict = judge(claim(first().near(1, margin=1e-9)), [number])
         assert (verdict.answer, verdict.low, verdict.high) == (answer, verdict.estimate, verdict.estimate)
+        assert verdict.needed == 1
 
 
 def test_a_ratio_is_judged_by_its_logarithm() -> None:
@@ -172,6 +215,7 @@ def test_equal_estimates_decide_only_for_shares() -> None:
     for criterion, end in (
         (share() > 0.9, "if all 5 replications were 1, the interval would start at 0.478"),
         (share() < 0.9, "if all 5 replications were 0, the interval would end at 0.522"),
+        (share().near(0.9, margin=0.2), "the interval crosses the threshold"),
     ):
         assert judge(claim(criterion), ones).answer == "undecided"
         assert judge(claim(criterion), ones).reason.endswith(end)
@@ -181,6 +225,7 @@ def test_only_identical_trials_are_pooled() -> None:
     ones = (1.0,) * 5
     pooled = judge(claim(share(identical=True) > 0.9), ones)
     assert (pooled.answer, pooled.low) == ("holds", pytest.approx((pooled.alpha / 2) ** (1 / 60)))
+    assert pooled.remarks == ()  # four of the replications are pooled too
     assert judge(claim(share(identical=True) > 0.95), ones).answer == "undecided"
     assert judge(claim(share(identical=False) > 0.9), ones).answer == "undecided"
     # The power for shares is unknown.
@@ -284,6 +329,7 @@ def test_a_correction_shows_both_numbers() -> None:
 def test_a_corrected_statistic_is_compared_with_its_own_estimates() -> None:
     corrected = claim(value().corrected("another mean") > 1)
     both = {"c": stored(claim())["c"] | stored(corrected)["c"]}
+    assert [*both["c"]] == [1, 2]
     assert judge(corrected, stored=both).answer == "holds"
     assert judge(changed_claim(negated, "another mean"), stored=both).answer == "altered since the run"
 
@@ -292,6 +338,7 @@ def test_differences_below_the_tolerance_count_if_they_change_the_verdict() -> N
     tiny = claim(first() * 1e-12 > 0)
     assert judge(tiny, stored=stored(tiny)).answer == "holds"
     assert judge(claim(first() * -1e-12 > 0), stored=stored(tiny)).answer == "altered since the run"
+    assert judge(claim(first() * 2e-12 > 0), stored=stored(tiny)).answer == "holds"
 
 
 def test_a_verdict_that_depends_on_one_replication_has_a_remark() -> None:
@@ -330,6 +377,34 @@ def test_statistics_are_combined_by_replication() -> None:
     assert (first() - first())(rows).tolist() == [0.0]
     assert (value() * 2 - 1)(rows).iloc[0] == 9.0
     assert ((value() / first()).logarithmic, (value() / 2).logarithmic) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "name"),
+    [
+        (value() - (value() - first()), "value - (value - first)"),
+        (value() - (value() + 1), "value - (value + 1)"),
+        (value() - first() / 2, "value - first / 2"),
+        ((value() + first()).log(), "log(value + first)"),
+    ],
+)
+def test_the_name_of_a_combination_shows_its_order(statistic: Statistic, name: str) -> None:
+    assert statistic.name == name
+
+
+def test_estimates_and_counts_are_sorted_by_replication() -> None:
+    backwards = Rows(rows_of(0.25, 0.5, 1.0).records[::-1])
+    counts = share().counts(backwards)
+    assert counts is not None
+    assert counts.successes.tolist() == [3, 6, 12]
+    assert value()(backwards).tolist() == share()(backwards).tolist() == [0.25, 0.5, 1.0]
+
+
+def test_a_statement_names_the_models_for_which_it_holds() -> None:
+    few = replace(draws, objects="the verifiers trained")
+    judged = claim(Statistic("value", value().compute, few) > 1)
+    assert judged.full_statement == judged.heading == "It is so (for the verifiers trained)."
+    assert claim(title="Plainly").heading == "Plainly"
 
 
 def test_missing_rows_give_no_estimates() -> None:
