@@ -64,6 +64,7 @@ release: lint types docs lowest wheel
 pages: $(VENV)/installed
 	$(BIN)/python -m trialogue_lab.cli.summaries
 	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/document_coverage.py
 	$(BIN)/trialogue fill docs/templates/README.md.jinja --measured benchmarks/rows --out README.md
 	$(BIN)/trialogue fill $(filter-out %/README.md.jinja,$(wildcard docs/templates/*.jinja)) --measured benchmarks/rows --out docs
 	$(BIN)/trialogue fill $(wildcard docs/templates/how-to/*.jinja) --measured benchmarks/rows --out docs/how-to
