@@ -12,6 +12,7 @@ from trialogue_lab.theory.rectifier_networks import (
     entry_by_index,
     index_of_entry,
     interpolate,
+    linear_map,
     network_by_index,
     separating_basis,
 )
@@ -73,11 +74,10 @@ def test_networks_are_selected_by_their_index_but_not_by_the_printed_formula(cou
 
 
 def test_linear_maps_are_networks_with_two_layers():
-    """Lemma 2.2.20: W x = [I, -I] ReLU([W; -W] x), with norms of sqrt(2) and sqrt(2) |W|."""
-    weights = gaussian(4, 4)
+    weights = gaussian(3, 4)
     weights *= 2 / torch.linalg.matrix_norm(weights, 2)
-    first, second = torch.cat((weights, -weights)), torch.cat((torch.eye(4), -torch.eye(4)), 1).double()
+    first, second = linear_map(weights)
     x = gaussian(30, 4)
     torch.testing.assert_close((x @ first.T).relu() @ second.T, x @ weights.T)
     norms = [float(torch.linalg.matrix_norm(each, 2)) for each in (first, second)]
-    assert norms == pytest.approx([2 * 2**0.5, 2**0.5])
+    assert norms == pytest.approx([2**0.5, 2 * 2**0.5])

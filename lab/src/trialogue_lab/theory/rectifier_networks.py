@@ -83,6 +83,21 @@ def index_of_entry(x: Tensor, least: float, printed: bool = False) -> Tensor:
     return (units / least) @ torch.arange(1, x.shape[-1] + 1, dtype=x.dtype)
 
 
+def linear_map(weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the weights of a ReLU network with two layers that computes W x (Lemma 2.2.20).
+
+    The network is [W, -W] ReLU([I; -I] x). Its matrices have the spectral norms sqrt(2) and sqrt(2) |W|.
+
+    Args:
+        weights: Matrix W (m, n).
+
+    Returns:
+        First weights (2n, n) and second weights (m, 2n).
+    """
+    identity = torch.eye(weights.shape[1], dtype=weights.dtype)
+    return torch.cat((identity, -identity)), torch.cat((weights, -weights), 1)
+
+
 class ReluNetworks(NamedTuple):
     """K ReLU networks with two layers and m units each, x -> sum_i a_i ReLU(w_i x + b_i) + c.
 
