@@ -7,6 +7,7 @@
 # make docs   build the site of documentation in build/site
 # make test-llama   run the tests of examples/llama_cpp; its first time compiles llama.cpp
 # make test-clients   run the tests of the server with clients of the OpenAI API, in an environment of their own
+# make gpu   run tests, benchmarks and paper presets on a GPU, and write what comes back to build/gpu-out
 # make lint   check style; make types: check types
 PYTHON ?= python3
 VENV := .venv
@@ -15,7 +16,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 CLIENTS := guidellm instructor langchain-openai litellm "lm-eval[api]" outlines
 
-.PHONY: demo test test-slow test-llama test-clients lowest wheel release pages docs lint types clean
+DEVICE := cuda
+MINUTES := 10
+
+.PHONY: demo test test-slow test-llama test-clients gpu lowest wheel release pages docs lint types clean
 
 demo: $(VENV)/installed
 	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2
@@ -37,6 +41,9 @@ test-clients: $(VENV)/installed-test
 	mv build/clients/tests.pth $$(build/clients/bin/python -c "import sysconfig as s; print(s.get_path('purelib'))")
 	build/clients/bin/python -m pip install --quiet --disable-pip-version-check $(CLIENTS)
 	HF_HUB_OFFLINE=1 PYTHONPATH=src:lab/src build/clients/bin/python -m pytest -n 0 tests/clients
+
+gpu: $(VENV)/installed-test
+	$(BIN)/python benchmarks/gpu.py --device $(DEVICE) --minutes $(MINUTES) --out build/gpu-out
 
 lowest: $(VENV)/installed
 	$(INSTALL) uv
@@ -64,6 +71,7 @@ release: lint types docs lowest wheel
 pages: $(VENV)/installed
 	$(BIN)/python -m trialogue_lab.cli.summaries
 	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/document_coverage.py
 	$(BIN)/trialogue fill docs/templates/README.md.jinja --measured benchmarks/rows --out README.md
 	$(BIN)/trialogue fill $(filter-out %/README.md.jinja,$(wildcard docs/templates/*.jinja)) --measured benchmarks/rows --out docs
 	$(BIN)/trialogue fill $(wildcard docs/templates/how-to/*.jinja) --measured benchmarks/rows --out docs/how-to

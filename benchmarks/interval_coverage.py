@@ -2,7 +2,7 @@
 
 For every distribution, number of replications and level, the script counts how often the interval misses the true mean,
 and compares its mean width with Student's. It takes about five minutes on one core and writes the rows from which
-`docs/coverage.md` is filled. The tests run the same check with fewer samples.
+`docs/interval-coverage.md` is filled. The tests run the same check with fewer samples.
 
     python benchmarks/interval_coverage.py [--samples 100000] [--share-samples 20000]
 """

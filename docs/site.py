@@ -32,7 +32,7 @@ RELATIVE = re.compile(r"(?<=\]\()(?![a-z]+:|[/#])")
 NOTEBOOK = re.compile(r"(?<=\]\()([\w./]*quickstart)\.ipynb")
 """A link to the quickstart notebook."""
 NOTEBOOK_PAGE = "tutorials/quickstart.md"
-LINKED = ("findings.md", "index.md", "verdict-history.md", "bibliography.md")
+LINKED = ("findings.md", "index.md", "coverage.md", "verdict-history.md", "bibliography.md")
 """Pages of which the names of studies become links. The repository has no file to link, so only the site has these."""
 SPEAKING = ("findings.md", "index.md")
 """Pages with interpretations of studies, in order of precedence."""

@@ -22,6 +22,7 @@ from trialogue_lab.models.dyck_transformer import (
 )
 from trialogue_lab.models.dyck_transformer.constructions import smallest_projection
 from trialogue_lab.models.dyck_transformer.embeddings import embedding_table, state_of
+from trialogue_lab.models.dyck_transformer.layers import DyckLayer
 
 TRAINABLE = (
     DyckTransformerConfig(),
@@ -65,6 +66,29 @@ def test_noise_in_the_attention_causes_errors_on_long_prefixes(part: str) -> Non
     with torch.no_grad():
         weight += 0.1 * torch.randn(weight.shape, dtype=weight.dtype, generator=generator(0, "noise"))
     assert largest_distance(network, 3000, 12) > 0.2
+
+
+@torch.no_grad()
+def test_a_zero_head_predicts_nothing_whatever_the_attention() -> None:
+    """Proposition 2.2.1: any attention patterns are those of an optimal network of the empty task."""
+    network = DyckTransformer(TRAINABLE[0]).eval()
+    tokens = torch.tensor([[0, 2, 3, 1]])
+    assert bool(network(tokens).any())
+    network.head.weight.zero_()
+    if network.head.bias is not None:
+        network.head.bias.zero_()
+    assert not bool(network(tokens).any())
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("floor", [0.0, 0.5])
+def test_a_layer_without_values_is_the_identity(floor: float) -> None:
+    """Section 2.2.5.2: larger networks contain smaller ones, because LN(0) = 0."""
+    layer = DyckLayer(5, 5, (), DyckTransformerConfig(residual=True, norm_floor=floor, learned_gain=False))
+    x = torch.randn(2, 4, 5, generator=generator(0, "identity"))
+    assert not torch.equal(layer(x), x)
+    layer.attention.value.weight.zero_()
+    assert torch.equal(layer(x), x)
 
 
 def test_smallest_projection_agrees_with_enumeration_of_open_brackets() -> None:

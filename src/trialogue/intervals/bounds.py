@@ -1,7 +1,7 @@
 """Confidence bounds of means over independent replications, vectorised over samples.
 
 `mean_bounds` widens Student's interval according to the skewness of the sample. `share_bounds` is for numbers between 0
-and 1. `benchmarks/interval_coverage.py` simulates the coverage of both and writes `docs/coverage.md`.
+and 1. `benchmarks/interval_coverage.py` simulates the coverage of both and writes `docs/interval-coverage.md`.
 """
 
 import math

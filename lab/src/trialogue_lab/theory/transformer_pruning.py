@@ -22,6 +22,7 @@ from trialogue.validation import Natural, Positive, validated
 from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
 from trialogue_lab.models.dyck_transformer.layers import DyckLayer
 from trialogue_lab.theory.pruning import prune_keys_and_queries, prune_weight_matrices, uniform_weights
+from trialogue_lab.theory.rectifier_networks import linear_map
 
 LAYERS_FOR_EACH = 4
 """Number of random layers per target layer."""
@@ -229,14 +230,9 @@ def _choose_diagonal(value: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]
 def _prune_to_linear_layer(
     layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: Tensor
 ) -> LayerWeights:
-    """Return a layer without attention that maps coordinates `inputs` by the matrix `wanted` to `outputs`.
-
-    By Lemma 2.2.20, W x = [W, -W] ReLU([I; -I] x).
-    """
-    identity = torch.eye(len(inputs)).double()
-    both = torch.cat((identity, -identity)), torch.cat((wanted, -wanted), 1)
+    """Return a layer without attention that maps coordinates `inputs` by the matrix `wanted` to `outputs`."""
     value, key, query = (torch.zeros_like(each) for each in layer[:3])
-    return LayerWeights(value, key, query, _prune_mlp(layer.mlp, both, inputs, outputs))
+    return LayerWeights(value, key, query, _prune_mlp(layer.mlp, linear_map(wanted), inputs, outputs))
 
 
 def _prune_to_attention_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor) -> LayerWeights:

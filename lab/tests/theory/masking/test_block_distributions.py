@@ -31,6 +31,22 @@ def test_adaptive_blocks_change_the_conditionals():
     assert plain[0].tolist() == pytest.approx([3 / 4, 3 / 5], abs=1e-15)
 
 
+def test_conditionals_averaged_over_blocks_are_those_of_the_sequences():
+    """Lemma 4.3.2: the split into x_K and x_{-K} is fixed, and the mean is over blocks K' given x_{-K}."""
+    p, given = random_simplex(16), random_simplex(16, 6)
+    block_weights = block_distribution(4, 2, blocks=SIX_BLOCKS, distribution=given)
+    joint = p[:, None] * given
+    gaps = []
+    for block in range(6):
+        for group in block_weights.completions(block):
+            expected = p[group] / p[group].sum()
+            per_block = joint[group] / joint[group].sum(0)
+            chosen = joint[group].sum(0) / p[group].sum()
+            torch.testing.assert_close(per_block @ chosen, expected, rtol=1e-12, atol=0)
+            gaps.append(float((per_block.mean(1) - expected).abs().max()))  # blocks equally likely
+    assert max(gaps) > 0.01
+
+
 @pytest.mark.parametrize("block_size", [1, 2, 4])
 def test_block_dynamics_agrees_with_the_definition(block_size):
     model = random_ising(4)

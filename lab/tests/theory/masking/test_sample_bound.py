@@ -40,6 +40,17 @@ def test_theorem_is_the_sum_of_two_bounds_at_delta_over_two():
     assert term * math.log(1 / ARGUMENTS["beta"]) == pytest.approx(one_cell)
 
 
+def test_theorem_contains_the_bound_for_all_parameters_at_half_delta():
+    """The loss, Corollary 4.3.2 and the tensorization constant compose the root of Theorem 4.1.4."""
+    names = ("sites", "vocab_size", "samples", "masks", "beta", "cells", "eps")
+    uniform = mask_average_bound(**{key: ARGUMENTS[key] for key in names}, delta=ARGUMENTS["delta"] / 2)
+    bound = sample_bound(**ARGUMENTS | {"loss": 0.3})
+    root = math.sqrt(ARGUMENTS["tensorization"] / 2 * (0.3 + uniform))
+    assert bound.bound == pytest.approx(root + bound.samples_term)
+    one = mask_average_bound(**{key: ARGUMENTS[key] for key in names[:5]}, delta=ARGUMENTS["delta"] / 200)
+    assert uniform == pytest.approx(one + ARGUMENTS["eps"])  # a union bound over 100 cells
+
+
 def test_lemma_at_half_delta_gives_the_corollary():
     """Use eps and t of the proof, with 2^(N - 1) instead of the published 2^(3 N - 1) under the root of eps."""
     sites, samples, masks, beta, delta = 2, 1000, 10**5, 0.1, 0.1

@@ -11,22 +11,30 @@ from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
 from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_distribution, block_dynamics
 from trialogue_lab.theory.masking.mixing import poincare_constant
-from trialogue_lab.theory.masking.tensorization import tensorization_upper_bound
+from trialogue_lab.theory.masking.pseudolikelihood import pseudolikelihood_loss
+from trialogue_lab.theory.masking.tensorization import smallest_conditional, tensorization_upper_bound
 
 
 def kl(r: Tensor, q: Tensor) -> float:
     return float(torch.where(r > 0, r * (r.clamp_min(1e-300) / q).log(), 0.0).sum())
 
 
-def entropy_ratio(r: Tensor, q: Tensor, block_weights: BlockDistribution) -> float:
-    """Return the ratio of Definition 4.1.9 at r, which is a lower bound of the constant."""
-    below = 0.0
+def conditional_divergences(
+    r: Tensor, q: Tensor, block_weights: BlockDistribution
+) -> list[tuple[float, float]]:
+    """Return the probability of each block and context under r, and the KL divergence of its conditionals."""
+    found = []
     for k, weight in enumerate(block_weights.given[0].tolist()):
         for fiber in block_weights.completions(k):
             mass = float(r[fiber].sum())
             if mass > 0:
-                below += weight * mass * kl(r[fiber] / mass, q[fiber] / q[fiber].sum())
-    return kl(r, q) / below
+                found.append((weight * mass, kl(r[fiber] / mass, q[fiber] / q[fiber].sum())))
+    return found
+
+
+def entropy_ratio(r: Tensor, q: Tensor, block_weights: BlockDistribution) -> float:
+    """Return the ratio of Definition 4.1.9 at r, which is a lower bound of the constant."""
+    return kl(r, q) / sum(weight * each for weight, each in conditional_divergences(r, q, block_weights))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -38,6 +46,33 @@ def test_upper_bound_exceeds_entropy_ratios_and_poincare_constant(seed: int, siz
     assert bound >= poincare_constant(block_dynamics(q, block_weights)) * (1 - 1e-9)
     for r in (*torch.eye(8, dtype=torch.float64), *random_simplex(20, 8, names=seed)):
         assert bound >= entropy_ratio(r, q, block_weights)
+
+
+def test_divergence_is_within_the_constant_times_the_loss() -> None:
+    """Proposition 4.3.1. Its proof has an equality for the loss, which is larger by the entropy of the conditionals."""
+    q = random_ising(3, scale=0.4).probabilities()
+    block_weights = block_distribution(3, 2, block_size=1)
+    bound = tensorization_upper_bound(q, block_weights)
+    for r in random_simplex(20, 8):
+        mean = sum(weight * each for weight, each in conditional_divergences(r, q, block_weights))
+        loss = float(pseudolikelihood_loss(r, q.log(), block_weights))
+        assert kl(r, q) <= bound * mean < bound * loss
+        entropy = float(pseudolikelihood_loss(r, r.log(), block_weights))
+        assert loss == pytest.approx(mean + entropy)
+
+
+def test_conditional_divergences_are_at_most_the_log_of_the_smallest_conditional() -> None:
+    """Proposition 4.3.2, attained by a sequence whose masked tokens are the least likely ones."""
+    q = random_ising(3, scale=0.4).probabilities()
+    block_weights = block_distribution(3, 2, block_size=2)
+    bound = -math.log(smallest_conditional(q, block_weights))
+    found = [
+        each
+        for r in (*torch.eye(8, dtype=torch.float64), *random_simplex(20, 8))
+        for _, each in conditional_divergences(r, q, block_weights)
+    ]
+    assert min(found) >= -1e-15
+    assert max(found) == pytest.approx(bound)
 
 
 def test_upper_bound_is_exact_for_product_distributions() -> None:

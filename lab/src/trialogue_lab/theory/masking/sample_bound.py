@@ -98,14 +98,23 @@ def empirical_distribution_bound(
 
 @validated
 def mask_average_bound(
-    *, sites: Count, vocab_size: Count, samples: Count, masks: Count, beta: Probability, delta: Probability
+    *,
+    sites: Count,
+    vocab_size: Count,
+    samples: Count,
+    masks: Count,
+    beta: Probability,
+    delta: Probability,
+    cells: AtLeastOne = 1.0,
+    eps: NonNegative = 0.0,
 ) -> float:
     """Return an upper bound on the error of a loss that is averaged over m random masks instead of all masks.
 
-        bound = (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta)
+        bound = (sqrt(2^{3N-1} |Omega|^N C_eps / (m delta)) + sqrt(ln(4 C_eps / delta) / (2n))) ln(1 / beta) + eps
 
-    This is Corollary 4.3.1. The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of
-    masked positions. For fixed parameters, the bound holds with a probability of at least 1 - delta.
+    The loss is the mean of -log p(x_K | x_{-K}, K) over n sequences x and random sets K of masked positions. With one
+    cell, this is Corollary 4.3.1: the bound holds for fixed parameters with a probability of at least 1 - delta. With
+    C_eps cells, this is Corollary 4.3.2: the bound holds for all parameters at once.
 
     Args:
         sites: Number N of positions in a sequence.
@@ -114,9 +123,12 @@ def mask_average_bound(
         masks: Number m of random sets of masked positions per sequence.
         beta: Lower bound on every conditional probability.
         delta: Probability with which the bound may fail.
+        cells: Number C_eps of cells of the parameter space, as in `sample_bound` (default: 1).
+        eps: Accuracy of the cells (default: 0).
     """
-    masks_term = _compute_root(3 * sites - 1, vocab_size, sites, 1 / (masks * delta))
-    return (masks_term + math.sqrt(math.log(4 / delta) / (2 * samples))) * math.log(1 / beta)
+    risk = delta / cells
+    masks_term = _compute_root(3 * sites - 1, vocab_size, sites, 1 / (masks * risk))
+    return (masks_term + math.sqrt(math.log(4 / risk) / (2 * samples))) * math.log(1 / beta) + eps
 
 
 class DeviationBound(NamedTuple):
