@@ -133,7 +133,7 @@ class Tokenization:
 
     def bytes(self, tokens: Iterable[int]) -> builtins.bytes:
         """Return the bytes of `tokens`, where special tokens have an empty byte string."""
-        table = self._bytes
+        table = self.token_bytes
         return b"".join(table[token] for token in tokens)
 
     def text(self, tokens: Iterable[int], final: bool = True) -> str:
@@ -149,13 +149,13 @@ class Tokenization:
     def tokens_containing(self, text: str) -> Tensor:
         """Return the ids (n,) int64 of the tokens whose bytes contain `text`."""
         encoded = text.encode()
-        containing = [token for token, spelling in enumerate(self._bytes) if encoded in spelling]
+        containing = [token for token, spelling in enumerate(self.token_bytes) if encoded in spelling]
         return torch.tensor(containing, dtype=torch.int64)
 
     def tokens_ending_with(self, text: str) -> Tensor:
         """Return the ids (n,) int64 of the tokens whose bytes end with `text`."""
         encoded = text.encode()
-        ending = [token for token, spelling in enumerate(self._bytes) if spelling.endswith(encoded)]
+        ending = [token for token, spelling in enumerate(self.token_bytes) if spelling.endswith(encoded)]
         return torch.tensor(ending, dtype=torch.int64)
 
     @cached_property
@@ -183,8 +183,8 @@ class Tokenization:
         )
 
     @cached_property
-    def _bytes(self) -> list[builtins.bytes]:
-        """Bytes of every token."""
+    def token_bytes(self) -> list[builtins.bytes]:
+        """Bytes of every token, in the order of the token ids."""
         matcher, special = self.matcher_tokenizer, self.special
         num_tokens = min(self.vocab_size, matcher.vocab_size)
         table = [b"" if token in special else matcher.decode_bytes([token]) for token in range(num_tokens)]

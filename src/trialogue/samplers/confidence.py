@@ -28,7 +28,7 @@ from trialogue.samplers.truncation import Truncated
 from trialogue.validation import Count, Natural, validated
 from trialogue.verifiers.languages.language_verifier import Invalid, LanguageVerifier
 from trialogue.verifiers.languages.token_spellings import token_spellings
-from trialogue.verifiers.languages.vocabularies import make_matcher, token_bytes
+from trialogue.verifiers.languages.vocabularies import make_matcher
 from trialogue.verifiers.schemas.fields import FieldGrammar, JsonField, find_fields, split_value
 
 _MOST_VALUES = 256
@@ -194,7 +194,7 @@ def _encode(
     completion = tokenization.encode_completion(text, joined) if isinstance(text, str) else list(text)
     require_known_tokens(tokens, lengths, oracle.vocab_size)
     require_known_tokens(*prompt_tensors([completion]), oracle.vocab_size, "text")
-    table = token_bytes(tokenization)
+    table = tokenization.token_bytes
     while completion and not table[completion[-1]]:
         completion.pop()
     before: list[int] = tokens[0, : int(lengths[0])].tolist()
@@ -222,7 +222,7 @@ class _Field:
         completion: Sequence[int],
         field: JsonField,
     ) -> None:
-        table = token_bytes(tokenization)
+        table = tokenization.token_bytes
         stops = [0, *accumulate(len(table[token]) for token in completion)]
         written = tokenization.bytes(completion)
         kept = max(place for place, stop in enumerate(stops) if stop <= field.start)
@@ -317,7 +317,7 @@ class _FieldVerifier(Verifier):
         delimiter: bytes,
     ) -> None:
         self._tokenization, self._opening, self._allowed = tokenization, opening, allowed
-        self._delimiter, self._table = delimiter, token_bytes(tokenization)
+        self._delimiter, self._table = delimiter, tokenization.token_bytes
         self._spellings = token_spellings(tokenization)
         self._start = make_matcher(tokenization.matcher_tokenizer, grammar)
         if self._start.try_consume_tokens(list(completion)) < len(completion):

@@ -16,7 +16,6 @@ from trialogue.verifiers.languages.token_spellings import token_spellings
 from trialogue.verifiers.languages.vocabularies import (
     byte_tokenizer,
     make_matcher,
-    token_bytes,
 )
 
 _MAX_BYTES = 2000
@@ -48,7 +47,7 @@ class ClosingTexts:
         self._keys = (
             None if names is None else [f"{json.dumps(name)[1:]}:".encode() for name in sorted(names)]
         )
-        self._bytes, self._spellings = token_bytes(tokenization), token_spellings(tokenization)
+        self._bytes, self._spellings = tokenization.token_bytes, token_spellings(tokenization)
         self._texts = OrderedDict[bytes, bytes | None]()
         self._tables = OrderedDict[tuple[bytes, bytes], Costs]()
 

@@ -28,7 +28,7 @@ from trialogue.verifiers.languages.closing_texts import NEVER, ClosingTexts
 from trialogue.verifiers.languages.closing_tokens import ClosingTokens
 from trialogue.verifiers.languages.stop_strings import StopStrings
 from trialogue.verifiers.languages.stopped_language import StoppedLanguage
-from trialogue.verifiers.languages.vocabularies import has_exceeded_limits, make_matcher, token_bytes
+from trialogue.verifiers.languages.vocabularies import has_exceeded_limits, make_matcher, single_byte_tokens
 
 _NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
 _MIN_MATCHERS = 64
@@ -141,7 +141,6 @@ class LanguageVerifier(Verifier):
         tokenizer = tokenization.matcher_tokenizer
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
-        self._letters = [token for token, data in enumerate(token_bytes(tokenization)) if len(data) == 1]
         self._start = make_matcher(tokenizer, self.grammar)
         if self._start.is_error():
             raise self._error(self._start)
@@ -265,7 +264,7 @@ class LanguageVerifier(Verifier):
                     is_last = rooms[row] <= 1
                     mask = self._member_mask(key, prefix) if is_last else self._viable_mask(key, prefix)
                     verdicts[row] = np.unpackbits(mask, count=decoding.vocab_size, bitorder="little")
-                    if not is_last:
+                    if not is_last and self._closing is not None:
                         verdicts[row] &= self._fits(tokens, rooms[row], decoding.vocab_size)
                     if decoding.eos is not None:
                         verdicts[row, decoding.eos] = prefix.accepted
@@ -338,7 +337,8 @@ class LanguageVerifier(Verifier):
             self._keep(parent, matcher)
             before = self._prefix(parent)
             # Computing a mask takes ten times as long as finding one byte that is allowed.
-            if before is not None and not any(matcher.validate_tokens([token]) for token in self._letters):
+            letters = single_byte_tokens(self._tokenization) if before is not None else []
+            if before is not None and not any(matcher.validate_tokens([token]) for token in letters):
                 self._viable_mask(parent, before)
         elif has_exceeded_limits(matcher):
             raise self._error(matcher)

@@ -18,7 +18,6 @@ from trialogue.verifiers.languages.vocabularies import (
     byte_tokenizer,
     has_exceeded_limits,
     make_matcher,
-    token_bytes,
 )
 
 _MATCHERS = 1024
@@ -63,7 +62,7 @@ class StoppedLanguage:
         accepts: Callable[[bytes], bool],
     ) -> None:
         self._stops, self._error, self._accepts = stops, error, accepts
-        self._token_bytes = token_bytes(tokenization)
+        self._token_bytes = tokenization.token_bytes
         self._start = make_matcher(byte_tokenizer(), grammar)
         if self._start.is_error():
             raise error(self._start)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from trialogue.models.tokenization import Tokenization
-from trialogue.verifiers.languages.vocabularies import token_bytes
 
 
 class TokenSpellings:
@@ -16,7 +15,7 @@ class TokenSpellings:
     """
 
     def __init__(self, tokenization: Tokenization) -> None:
-        table = token_bytes(tokenization)
+        table = tokenization.token_bytes
         self._sorted = sorted((spelling, token) for token, spelling in enumerate(table) if spelling)
         self._known = frozenset(table)
         self._longest = max((len(spelling) for spelling, _ in self._sorted), default=0)

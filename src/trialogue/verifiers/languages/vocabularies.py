@@ -72,7 +72,7 @@ def end_marked_tokenizer(tokenization: Tokenization) -> tuple[LLTokenizer, NDArr
         The tokenizer, and a bool array (vocab,) that is True for tokens that represent at least one byte. Token t
         followed by the end mark has the id vocab + t.
     """
-    table, mark = token_bytes(tokenization), END_MARK.encode()
+    table, mark = tokenization.token_bytes, END_MARK.encode()
     tokenizer = _tokenizer([*table, *(data and data + mark for data in table)])
     return tokenizer, np.array([bool(data) for data in table])
 
@@ -87,10 +87,10 @@ def byte_tokenizer() -> Any:
 
 
 @lru_cache(maxsize=4)
-def token_bytes(tokenization: Tokenization) -> list[bytes]:
-    """Return the bytes that each token of a vocabulary represents, in the order of the token ids.
+def single_byte_tokens(tokenization: Tokenization) -> list[int]:
+    """Return the ids of the tokens that represent one byte.
 
     Args:
         tokenization: Tokenization of the language model.
     """
-    return [tokenization.bytes([token]) for token in range(tokenization.vocab_size)]
+    return [token for token, data in enumerate(tokenization.token_bytes) if len(data) == 1]

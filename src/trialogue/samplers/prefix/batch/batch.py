@@ -39,6 +39,8 @@ class Batch(View):
         scored: Accumulate the log-probability of each completion before truncation (default: False).
         truncations: Truncation of the next-token distributions by `settings_id`, if it differs between rows.
         penalties: Changes of the model's distribution by `settings_id`. Requires `truncations` (default: none).
+        stores_distributions: Cache distributions by prefix. This costs time and memory, and is useful if rows return
+            to earlier prefixes (default: True).
     """
 
     def __init__(
@@ -53,10 +55,12 @@ class Batch(View):
         scored: bool = False,
         truncations: Mapping[int, Truncated] | None = None,
         penalties: Mapping[int, Penalties] | None = None,
+        stores_distributions: bool = True,
     ) -> None:
         oracle = as_oracle(oracle)
         self._max_nodes = max(_MIN_NODE_LIMIT, _NODES_PER_CACHED_NODE * memory)
-        shared, account = SharedResults(oracle.vocab_size, memory), CostAccount(Meter(0), torch.arange(0))
+        shared = SharedResults(oracle.vocab_size, memory, stores_distributions)
+        account = CostAccount(Meter(0), torch.arange(0))
         stopping = None if stop is None else StopConditions(stop, shared.tree)
         rows = BatchRows(shared.tree, capacity, EndConditions(oracle.eos, oracle.prompts_go_on, stopping))
         context = as_context(oracle.open(slots, capacity, layers))

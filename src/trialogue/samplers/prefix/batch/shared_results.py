@@ -78,12 +78,14 @@ class SharedResults:
         vocab_size: Number of tokens.
         memory: Number of prefixes whose features (vectors from which distributions are computed) and distributions are
             cached.
+        stores_distributions: Whether distributions are cached.
 
     Attributes:
         checked: Whether the first output of the model has been validated.
         tree: Tree of the visited prefixes.
         memory: Cache of features.
-        distributions: Cache of next-token distributions, with (True) and without (False) top-k and top-p.
+        distributions: Cache of next-token distributions, with (True) and without (False) top-k and top-p. It is empty
+            if distributions are not stored.
         children: Cache of children with the weights that the sampler assigned to them.
         leaders: First row at each node, for `kernels.locate_rows`.
         queried: Whether each node was queried.
@@ -92,11 +94,12 @@ class SharedResults:
         log_prob: Log-probability of the completion at each node, with temperature and truncation, NaN if unknown.
     """
 
-    def __init__(self, vocab_size: int, memory: int) -> None:
+    def __init__(self, vocab_size: int, memory: int, stores_distributions: bool = True) -> None:
         self.checked = False
         self.tree = NodeTree(vocab_size)
         self.memory = FeatureCache(self.tree, memory)
-        self.distributions = {cut: DistributionCache(self.tree, memory) for cut in (True, False)}
+        cuts = (True, False) if stores_distributions else ()
+        self.distributions = {cut: DistributionCache(self.tree, memory) for cut in cuts}
         self.children = ChildrenCache(vocab_size)
         self.leaders = NodeTable(self.tree, -1, torch.int64)
         self.queried = NodeTable(self.tree, False, torch.bool)

@@ -131,12 +131,12 @@ class View(Decoding):
     def _next_token(self, rows: Tensor, lengths: Tensor, cut: bool, *, counting: bool) -> Distributions:
         """Return the next-token distributions after the first `lengths` (n,) tokens of `rows` (n,)."""
         features = self._evaluations.features(rows, lengths, counting=counting)
-        if features.shape[1] < self.vocab_size:
+        if features.shape[1] < self.vocab_size and self.shared.distributions:
             nodes = self._rows.take(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
             return self.shared.distributions[cut].get(
                 nodes, lambda selected: self._distributions(features[selected], cut, rows, lengths, selected)
             )
-        # A small output head, or none, is computed as fast as its cached outputs are copied.
+        # A small output head, or none, is computed as fast as its cached outputs are copied. The cache may also be off.
         return self._distributions(features, cut, rows, lengths)
 
     def ready(self, rows: Tensor) -> Tensor:

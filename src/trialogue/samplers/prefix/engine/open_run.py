@@ -147,6 +147,7 @@ class OpenRun:
             scored=True,
             truncations=self._truncations,
             penalties=self._penalties,
+            stores_distributions=self.sampler.goes_back,
         )
         self._verifier = CachedVerifierPerRow({}, batch)
         self._running = BatchRun[Submission](

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.oracles import Verifier
+from trialogue.oracles import Target, Verifier
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier, CachedVerifierPerRow
 from trialogue.samplers.prefix.output.sample import Parser
-from trialogue.verifiers.combination import Anything
+from trialogue.verifiers.combination import Anything, list_factors
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 from trialogue.verifiers.functions.tolerant import ErrorLog, reject_on_error
 
@@ -73,6 +73,11 @@ class PromptVerifiers(NamedTuple):
     def layers(self) -> tuple[int, ...]:
         """Blocks whose hidden states the verifiers read."""
         return tuple(dict.fromkeys(layer for one in self.verifiers for layer in one.layers))
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether a factor of a verifier is a `Target`."""
+        return any(isinstance(factor, Target) for one in self.verifiers for factor in list_factors(one))
 
     def for_batch(self, batch: Batch) -> CachedVerifier:
         """Return a `CachedVerifier` that evaluates each row of `batch` with the verifier of its prompt."""

@@ -216,6 +216,8 @@ def start_run(
         memory=run.memory,
         stop=make_stop_condition(oracle, run.stop),
         scored=True,
+        # Targets compute the log-probability of a completion from the distributions of its prefixes.
+        stores_distributions=sampler.goes_back or (verifiers is not None and verifiers.has_targets),
     )
     request = SampleRequest(
         tokens,
