@@ -27,6 +27,7 @@ from trialogue_lab.ledger import (
 )
 from trialogue_lab.ledger.claims.verdicts import Answer
 from trialogue_lab.ledger.claims.withdrawn import read_withdrawn
+from trialogue_lab.ledger.counts import families_of
 from trialogue_lab.ledger.pages.documents import fill
 from trialogue_lab.ledger.pages.report import render_report
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page
@@ -172,9 +173,39 @@ def test_totals_and_families_are_counted(entry: Entry, plain: Entry) -> None:
     ]
     assert families([entry]).count == 2
     assert families([entry]).alpha == pytest.approx(0.1)
-    assert "2 families" in str(families([entry]))
+    assert "at most 0.10 verdicts are expected to be wrong" in str(families([entry]))
+    assert str(families([entry])).endswith("0.05 for each family.")
     assert families([judged(STUDY, None)]).count == 0
     assert str(families([])) == "No verdict has sampling error."
+
+
+def test_the_sum_of_error_rates_is_shown_term_by_term() -> None:
+    records: list[dict[str, Any]] = [
+        {
+            "study": study,
+            "origin": "ours",
+            "verdict": verdict,
+            "unit": unit,
+            "registered": before,
+            "alpha": alpha,
+        }
+        for study, verdict, unit, before, alpha in (
+            ("a", "holds", "draw", True, 0.03),
+            ("a", "not tested", "draw", True, 0.02),
+            ("a", "refuted", "draw", False, 0.04),
+            ("b", "holds", "exact", True, 0.01),
+            ("b", "holds", "exact", True, None),
+        )
+    ]
+    found = families_of(records)
+    assert (found.count, found.registered, found.alpha) == (2, 1, pytest.approx(0.08))
+    assert "at most 0.08 verdicts" in str(found)
+    assert str(found).endswith(
+        "0.05 for each of 1 family with claims registered before the run, which makes 0.05, less 0.02 for claims "
+        "that are not tested or withdrawn, plus 0.04 for claims registered after the run, plus 0.01 for comparisons "
+        "with simulations."
+    )
+    assert str(families_of(records[2:3])).endswith("error rates: 0.04 for claims registered after the run.")
 
 
 def test_claims_are_selected_by_verdict_and_origin(entry: Entry) -> None:
@@ -261,7 +292,7 @@ def test_study_pages_show_withdrawn_claims_and_totals(entry: Entry) -> None:
     page = study_page(entry)
     [line] = [line for line in page.splitlines() if line.startswith("| A coin shows heads more")]
     assert f"<br>*Setting: {SETTING}*" in line
-    assert re.search(r"\*\*holds\*\* \| 0\.\d+ \| 0\.7 \| \\?\[", line)
+    assert re.search(r"\*\*holds\*\* \| 0\.\d+ \\\[0\.\d+, 0\.\d+\\\] \| \\> 0\.5\\\* \| 0\.7 \|", line)
     assert "### Withdrawn claims (1)" in page
     assert "`late-heads`): withdrawn on 2026-11-22; last verdict: refuted" in page
     overview = studies_page([entry])
