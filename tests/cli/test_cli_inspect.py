@@ -285,11 +285,16 @@ def test_copying_names_the_distances_with_the_largest_and_the_smallest_share():
 
 @pytest.mark.parametrize(
     ("last", "words"),
-    [((0.1, 0.0, 0.2), "fell from 1 [0.900, 1.10] to 0.100 [0, 0.200] nats per bracket."), ((1.2, 1.0, 1.4), "changed")],
+    [
+        ((0.1, 0.0, 0.2), "fell from 1 [0.900, 1.10] to 0.100 [0, 0.200] nats per bracket."),
+        ((1.2, 1.0, 1.4), "changed"),
+    ],
 )
 def test_the_change_of_brackets_states_the_excess_loss(last, words):
     def series(name, loss):
-        curve = Quantity(name="excess loss", points=(Point(9.0, at=1), Point(*loss, 32)), along="brackets read")
+        curve = Quantity(
+            name="excess loss", points=(Point(9.0, at=1), Point(*loss, 32)), along="brackets read"
+        )
         return Series(name, [single_quantity("correct", Point(0.5, 0.4, 0.6), finding="It closes {}"), curve])
 
     change = describe_change("brackets", [series("a", (1.0, 0.9, 1.1)), series("b", last)])

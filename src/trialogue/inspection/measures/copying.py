@@ -129,7 +129,8 @@ class Copying(Measure):
                 mean_of_points(accuracies),
                 exact=1.0,
                 finding=(
-                    "When random tokens are repeated, the model predicts a fraction of {} of the repeated tokens correctly"
+                    "When random tokens are repeated, the model predicts a fraction of {} of the repeated tokens "
+                    "correctly"
                 ),
             ),
             curve_quantity("copied", accuracies, along, exact=1.0),
