@@ -92,8 +92,8 @@ def parse(
         unknown: Message for an unknown option.
         elsewhere: Function that returns the options of other commands, with the name of the command of each.
             They appear in the hint for an unknown option.
-        shown: Fields that the help shows and that can be given, each with the first sentence of its text. None (default) for all fields with
-            the whole text.
+        shown: Fields that can be given and are in the help, each with the first sentence of its text. None (default)
+            for all fields with the whole text.
 
     Returns:
         An instance of the dataclass of each group, by title.
