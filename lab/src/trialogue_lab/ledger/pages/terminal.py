@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.padding import Padding
@@ -298,7 +299,8 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
             f"All claims: {numbers}"
         )
     )
-    _explain_chosen(out, shown_claims)
+    records = ledger_records([replace(entry, verdicts=tuple(shown_claims), withdrawn=())])
+    out.print(Text(explain_tables(records, out.width), style="dim"))
     for line in _explain_untested(entry) if counts["not tested"] == len(ranked) else ():
         out.print(Text(line, style="dim"))
 
