@@ -28,6 +28,7 @@ from trialogue_lab.ledger import (
 from trialogue_lab.ledger.claims.verdicts import Answer
 from trialogue_lab.ledger.claims.withdrawn import read_withdrawn
 from trialogue_lab.ledger.counts import families_of
+from trialogue_lab.ledger.pages.claim_tables import find_measured
 from trialogue_lab.ledger.pages.documents import fill
 from trialogue_lab.ledger.pages.report import render_report
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page
@@ -246,6 +247,24 @@ def test_terminal_shows_published_and_measured_numbers(width: int, entry: Entry)
     assert "withdrawn on 2026-11-22; last verdict: refuted, 0.250 [0.125, 0.375]" in join_words(everything)
 
 
+def test_terms_and_measured_numbers_are_explained(plain: Entry) -> None:
+    changed = change(plain, {"more-heads": {"title": "Heads are frequent", "measured": "fraction of heads"}})
+    explained = replace(changed, study=replace(plain.study, glossary={"bias": "probability of heads"}))
+    words = join_words(print_entry(explained))
+    assert "bias probability of heads" in words
+    assert "(measured: fraction of heads)" in words
+    assert "| bias | probability of heads |" in study_page(explained)
+    assert "<br>*Measured: fraction of heads*" in study_page(explained)
+    assert "Measured: fraction of heads" in render_report([explained])
+
+
+def test_a_law_of_a_registered_statement_is_called_distribution() -> None:
+    record = {"title": "T", "measured": None, "statement": "It falls (largest error, all laws of the law)."}
+    assert find_measured(record) == "largest error, all distributions of the distribution"
+    assert find_measured(record | {"title": None}) == ""
+    assert find_measured(record | {"measured": "mean"}) == "mean"
+
+
 def test_terminal_marks_claims_registered_after_the_run(entry: Entry) -> None:
     words = join_words(print_entry(change(entry, {}, registered=False)))
     assert "5 of 5 claims were registered after this run and are marked" in words
@@ -298,6 +317,26 @@ def test_study_pages_show_withdrawn_claims_and_totals(entry: Entry) -> None:
     overview = studies_page([entry])
     assert "| published claims | 4 | 3 | 0 | 1 |" in overview
     assert "belong to 2 families" in overview
+
+
+@pytest.mark.parametrize(
+    ("identity", "low", "high", "percent", "text"),
+    [
+        ("more-heads", 0.4282, 0.7207, False, "undecided: [0.43, 0.72] contains 0.5"),
+        ("more-heads", 0.4282, 0.7207, True, "undecided: [43 %, 72 %] contains 50 %"),
+        ("more-heads", 0.4995, 0.5008, False, "undecided: [0.4995, 0.5008] contains 0.5"),
+        ("more-heads", -0.0004, 1.2, False, "undecided: [0.0, 1.2] contains 0.5"),
+        ("near-the-bias", 0.62, 0.74, False, "undecided: [0.62, 0.74] is only partly within 0.7 ± 0.05"),
+        ("more-heads", math.nan, math.nan, False, "undecided"),
+    ],
+)
+def test_templates_quote_the_interval_of_an_undecided_claim(
+    identity: str, low: float, high: float, percent: bool, text: str, plain: Entry
+) -> None:
+    unclear = change(plain, {}, answer="undecided", low=low, high=high)
+    quoted = f'{{{{ claim("biased-coin", "{identity}") | answered(percent={percent}) }}}}'
+    assert fill(quoted, [unclear]) == f"{text}\n"
+    assert fill(quoted, [change(plain, {}, low=low, high=high)]) == "holds\n"
 
 
 def test_templates_quote_statements_families_and_traces(entry: Entry) -> None:
