@@ -145,7 +145,7 @@ def test_every_option_in_the_documentation_is_in_the_help_of_its_command(line, c
     words = shlex.split(line.replace("\\\n", " "), comments=True)[1:]
     help_words = _words_for_help(words)
     try:
-        code: object = main([*help_words, "--help"])
+        code: object = main([*help_words, "--help-all" if words[0] == "generate" else "--help"])
     except SystemExit as stopped:
         code = stopped.code
     page = capsys.readouterr().out

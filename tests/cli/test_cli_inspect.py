@@ -279,8 +279,28 @@ def test_copying_names_the_distances_with_the_largest_and_the_smallest_share():
     curve = Quantity(name="copied", points=shares, along="tokens")
     series = Series("x", [single_quantity("mean", Point(0.45), finding="It copies {}"), curve])
     assert describe_conclusion("copying", series, None).endswith(
-        "The share is largest at distance 16 (0.750 [0.500, 1]) and smallest at distance 4 (0.100 [0, 0.200])."
+        "The fraction is largest at distance 16 (0.750 [0.500, 1]) and smallest at distance 4 (0.100 [0, 0.200])."
     )
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        ((0.1, 0.0, 0.2), "fell from 1 [0.900, 1.10] to 0.100 [0, 0.200] nats per bracket."),
+        ((1.2, 1.0, 1.4), "changed"),
+    ],
+)
+def test_the_change_of_brackets_states_the_excess_loss(last, words):
+    def series(name, loss):
+        curve = Quantity(
+            name="excess loss", points=(Point(9.0, at=1), Point(*loss, 32)), along="brackets read"
+        )
+        return Series(name, [single_quantity("correct", Point(0.5, 0.4, 0.6), finding="It closes {}"), curve])
+
+    change = describe_change("brackets", [series("a", (1.0, 0.9, 1.1)), series("b", last)])
+    assert "The loss above that of a perfect model, after 32 or more brackets, " in change
+    assert words in change
+    assert ("The intervals overlap." in change) == (words == "changed")
 
 
 def test_figures_of_quantities_with_equal_names_have_different_titles():
@@ -373,7 +393,7 @@ def named(**numbers: Point | list[Point]) -> Series:
         along = "position" if isinstance(points, list) else ""
         points = tuple(points) if isinstance(points, list) else (points,)
         quantities.append(
-            Quantity(name=name.replace("_", " "), points=points, along=along, unit="nats a token")
+            Quantity(name=name.replace("_", " "), points=points, along=along, unit="nats per token")
         )
     return Series("x", quantities)
 
@@ -407,7 +427,7 @@ def test_an_order_equal_to_random_weights_shows_nothing():
     same = "Random weights give the same result, so this run shows nothing."
     assert conclude(series(3.0, 0.3), series(3.0, 0.3)) == same
     learned = conclude(series(3.0, 4.0), series(3.0, 0.3))
-    assert "pairs, the loss of the model is 4.10 [4, 4.20] nats a token higher" in learned
+    assert "pairs, the loss of the model is 4.10 [4, 4.20] nats per token higher" in learned
     assert learned.endswith("The order, 3, is the same for random weights, so it shows nothing.")
     assert conclude(series(3.0, 4.0), series(0.0, -0.1)).endswith("beyond order 3 (random weights: 0).")
     assert "does not show a difference" in conclude(series(3.0, 0.3), series(0.0, 0.2))

@@ -71,12 +71,25 @@ def test_a_registered_sampler_runs(halving, run, tmp_path):
 
 
 def test_help_lists_the_registered_classes(halving, run):
-    result = run("--sampler", "halving", "--help", own_model=False)
+    result = run("--sampler", "halving", "--help-all", own_model=False)
     for words in (*SAMPLERS, *(kind.spec_form(name) for name, kind in KINDS.items())):
         assert words in result.out
     words = " ".join(result.out.split())
     assert "50% of whose weight is lost at a token out of reach." in words
     assert "--reached" in result.out
+
+
+def test_the_short_help_shows_the_common_options_and_the_named_sampler(run):
+    short, whole = (run(option, own_model=False).out for option in ("--help", "--help-all"))
+    for option in ("--model", "--json-schema", "--sampler", "--out"):
+        assert option in short
+    for option in ("--memory", "--workers", "--min-p"):
+        assert option not in short
+        assert option in whole
+    assert "trialogue generate --help-all" in short
+    assert len(short.splitlines()) < 75 < len(whole.splitlines())
+    assert "--max-attempts" in run("--sampler", "exact", "--help", own_model=False).out
+    assert "--share" not in short
 
 
 class Reading(Verifier):
@@ -119,7 +132,7 @@ def test_a_registered_verifier_is_built(monkeypatch, run):
     assert [len(line["tokens"]) <= 2 for line in result.lines] == [line["accepted"] for line in result.lines]
     assert (built[0].content, built[0].verdicts) == ("2", True)
     assert "probe:FILE[@THRESHOLD] or at-most:NUMBER" in run(*common, "--verifier", "at-least:2").err
-    assert "at-most:NUMBER" in (result := run("--help", own_model=False).out)
+    assert "at-most:NUMBER" in (result := run("--help-all", own_model=False).out)
     assert "at most so many tokens" in result
     run(*common, "--verifier", "at-most:abc").require_error(
         "verifier='at-most:abc': write it as at-most:NUMBER: invalid literal for int()"

@@ -58,7 +58,7 @@ def test_the_summary_counts_statements_by_study_and_in_total(entry: Entry) -> No
     screen = screens.summary_screen([found], 80).splitlines()
     head = next(line for line in screen if line.startswith("study"))
     row = next(line for line in screen if line.startswith(found.name))
-    assert head.split() == ["study", "statements", "holds", "refuted", "undecided", "other", "own", "claims"]
+    assert head.split() == ["study", "statements", "holds", "refuted", "undecided", "other", "ours"]
     published = [record for record in found.claims if record["origin"] == "published"]
     assert row.split()[1] == str(len(published))
     total = next(line for line in screen if line.startswith("published claims"))

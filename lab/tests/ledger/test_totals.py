@@ -27,6 +27,8 @@ from trialogue_lab.ledger import (
 )
 from trialogue_lab.ledger.claims.verdicts import Answer
 from trialogue_lab.ledger.claims.withdrawn import read_withdrawn
+from trialogue_lab.ledger.counts import families_of
+from trialogue_lab.ledger.pages.claim_tables import find_measured
 from trialogue_lab.ledger.pages.documents import fill
 from trialogue_lab.ledger.pages.report import render_report
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page
@@ -172,9 +174,39 @@ def test_totals_and_families_are_counted(entry: Entry, plain: Entry) -> None:
     ]
     assert families([entry]).count == 2
     assert families([entry]).alpha == pytest.approx(0.1)
-    assert "2 families" in str(families([entry]))
+    assert "at most 0.10 verdicts are expected to be wrong" in str(families([entry]))
+    assert str(families([entry])).endswith("0.05 for each family.")
     assert families([judged(STUDY, None)]).count == 0
     assert str(families([])) == "No verdict has sampling error."
+
+
+def test_the_sum_of_error_rates_is_shown_term_by_term() -> None:
+    records: list[dict[str, Any]] = [
+        {
+            "study": study,
+            "origin": "ours",
+            "verdict": verdict,
+            "unit": unit,
+            "registered": before,
+            "alpha": alpha,
+        }
+        for study, verdict, unit, before, alpha in (
+            ("a", "holds", "draw", True, 0.03),
+            ("a", "not tested", "draw", True, 0.02),
+            ("a", "refuted", "draw", False, 0.04),
+            ("b", "holds", "exact", True, 0.01),
+            ("b", "holds", "exact", True, None),
+        )
+    ]
+    found = families_of(records)
+    assert (found.count, found.registered, found.alpha) == (2, 1, pytest.approx(0.08))
+    assert "at most 0.08 verdicts" in str(found)
+    assert str(found).endswith(
+        "0.05 for each of 1 family with claims registered before the run, which makes 0.05, less 0.02 for claims "
+        "that are not tested or withdrawn, plus 0.04 for claims registered after the run, plus 0.01 for comparisons "
+        "with simulations."
+    )
+    assert str(families_of(records[2:3])).endswith("error rates: 0.04 for claims registered after the run.")
 
 
 def test_claims_are_selected_by_verdict_and_origin(entry: Entry) -> None:
@@ -213,6 +245,24 @@ def test_terminal_shows_published_and_measured_numbers(width: int, entry: Entry)
     everything = print_entry(entry, width, verbose=True)
     assert {claim.id for claim in STUDY.claims} <= set(everything.split())
     assert "withdrawn on 2026-11-22; last verdict: refuted, 0.250 [0.125, 0.375]" in join_words(everything)
+
+
+def test_terms_and_measured_numbers_are_explained(plain: Entry) -> None:
+    changed = change(plain, {"more-heads": {"title": "Heads are frequent", "measured": "fraction of heads"}})
+    explained = replace(changed, study=replace(plain.study, glossary={"bias": "probability of heads"}))
+    words = join_words(print_entry(explained))
+    assert "bias probability of heads" in words
+    assert "(measured: fraction of heads)" in words
+    assert "| bias | probability of heads |" in study_page(explained)
+    assert "<br>*Measured: fraction of heads*" in study_page(explained)
+    assert "Measured: fraction of heads" in render_report([explained])
+
+
+def test_a_law_of_a_registered_statement_is_called_distribution() -> None:
+    record = {"title": "T", "measured": None, "statement": "It falls (largest error, all laws of the law)."}
+    assert find_measured(record) == "largest error, all distributions of the distribution"
+    assert find_measured(record | {"title": None}) == ""
+    assert find_measured(record | {"measured": "mean"}) == "mean"
 
 
 def test_terminal_marks_claims_registered_after_the_run(entry: Entry) -> None:
@@ -261,12 +311,32 @@ def test_study_pages_show_withdrawn_claims_and_totals(entry: Entry) -> None:
     page = study_page(entry)
     [line] = [line for line in page.splitlines() if line.startswith("| A coin shows heads more")]
     assert f"<br>*Setting: {SETTING}*" in line
-    assert re.search(r"\*\*holds\*\* \| 0\.\d+ \| 0\.7 \| \\?\[", line)
+    assert re.search(r"\*\*holds\*\* \| 0\.\d+ \\\[0\.\d+, 0\.\d+\\\] \| \\> 0\.5\\\* \| 0\.7 \|", line)
     assert "### Withdrawn claims (1)" in page
     assert "`late-heads`): withdrawn on 2026-11-22; last verdict: refuted" in page
     overview = studies_page([entry])
     assert "| published claims | 4 | 3 | 0 | 1 |" in overview
     assert "belong to 2 families" in overview
+
+
+@pytest.mark.parametrize(
+    ("identity", "low", "high", "percent", "text"),
+    [
+        ("more-heads", 0.4282, 0.7207, False, "undecided: [0.43, 0.72] contains 0.5"),
+        ("more-heads", 0.4282, 0.7207, True, "undecided: [43 %, 72 %] contains 50 %"),
+        ("more-heads", 0.4995, 0.5008, False, "undecided: [0.4995, 0.5008] contains 0.5"),
+        ("more-heads", -0.0004, 1.2, False, "undecided: [0.0, 1.2] contains 0.5"),
+        ("near-the-bias", 0.62, 0.74, False, "undecided: [0.62, 0.74] is only partly within 0.7 ± 0.05"),
+        ("more-heads", math.nan, math.nan, False, "undecided"),
+    ],
+)
+def test_templates_quote_the_interval_of_an_undecided_claim(
+    identity: str, low: float, high: float, percent: bool, text: str, plain: Entry
+) -> None:
+    unclear = change(plain, {}, answer="undecided", low=low, high=high)
+    quoted = f'{{{{ claim("biased-coin", "{identity}") | answered(percent={percent}) }}}}'
+    assert fill(quoted, [unclear]) == f"{text}\n"
+    assert fill(quoted, [change(plain, {}, low=low, high=high)]) == "holds\n"
 
 
 def test_templates_quote_statements_families_and_traces(entry: Entry) -> None:

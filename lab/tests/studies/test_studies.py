@@ -115,6 +115,12 @@ def test_a_study_is_assembled_from_the_modules_of_its_package(write: Write) -> N
     assert [replace(claim, title="") for claim in study.claims] == list(STUDY.claims)
     assert [claim.title for claim in study.claims] == ["", "", "", "", "The bias is 0.7"]
     assert Study.of_package(module, source="Textbook").tables == STUDY.tables
+    titles.write_text(
+        '[measured]\nlaw = "mean"\n[glossary]\nbias = "probability of heads"\n', encoding="utf-8"
+    )
+    explained: Study[Any] = Study.of_package(module, source="Textbook")
+    assert [claim.measured for claim in explained.claims] == ["", "", "", "", "mean"]
+    assert explained.glossary == {"bias": "probability of heads"}
     titles.write_text('tails = "Not a claim"\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"^titles=\['tails'\]: use ids of claims of the study"):
         Study.of_package(module, source="Textbook")

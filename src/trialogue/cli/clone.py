@@ -113,7 +113,7 @@ def _print(made: "list[MadeClone]", clones: "Clones") -> None:
     out.print(grid(title, heads, [_cells(one, describe_convergence(one.convergence)) for one in made]))
     out.print(
         "keeps: maximum number of interacting tokens. held-out loss: loss of the network in nats per token. "
-        "acceptance: share of updates that changed a token. ESS, R-hat, drift: computed from the energies of the "
+        "acceptance: fraction of updates that changed a token. ESS, R-hat, drift: computed from the energies of the "
         "second half of the sweeps; drift is the difference of its two halves ± standard error. energy: mean before "
         "and after all sweeps."
     )

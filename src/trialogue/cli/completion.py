@@ -60,7 +60,8 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentPars
 def _add_fields(command: argparse.ArgumentParser) -> None:
     """Add the options of the settings class of `command`, which its help text lists."""
     page = io.StringIO()
-    arguments = argparse.Namespace(study=None, help=True, parser=command, overrides=["--help"])
+    overrides = [command.get_default("help_option") or "--help"]
+    arguments = argparse.Namespace(study=None, help=True, parser=command, overrides=overrides)
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = _WIDTH
     try:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.samplers import (
+    HELP_ALL,
     parse_with_sampler,
+    print_more_help,
     print_samplers_and_verifiers,
     sampler_class,
     unescape,
@@ -23,23 +25,31 @@ if TYPE_CHECKING:
 TOO_FEW_ACCEPTED = 3
 """Exit code if fewer samples were accepted than --require-accepted demands."""
 
+COMMON = (
+    "model", "prompt", "prompts", "chat", "json_schema", "regex", "choice", "sampler", "temperature", "n",
+    "max_new_tokens", "seed", "confidence", "resample", "out",
+)  # fmt: skip
+"""Options that `--help` shows. `--help-all` shows all."""
+
 
 def generate(arguments: argparse.Namespace) -> int:
     """Draw samples from a language model that satisfy constraints.
 
-    Samples are written as JSON Lines. On a terminal, their texts are printed with log-weights and the reasons of
-    rejections.
+    Samples are written as JSON Lines. On a terminal, their texts are printed.
 
-    Example: trialogue generate --model smollm2 --chat --prompt "Invent a person." --json-schema person.json --n 4
+    Example: trialogue generate --model smollm2 --prompt "The sky is" --n 4
     """
     if is_unmasking(arguments.overrides):
-        generate_by_unmasking(arguments.overrides)
+        generate_by_unmasking(["--help" if word == HELP_ALL else word for word in arguments.overrides])
         return 0
     with pause_collector():
         try:
             settings = parse_settings(arguments.overrides)
         except SystemExit:
-            print_samplers_and_verifiers()
+            if HELP_ALL in arguments.overrides:
+                print_samplers_and_verifiers()
+            else:
+                print_more_help("generate")
             raise
 
         import torch
@@ -77,12 +87,12 @@ def parse_settings(tokens: Sequence[str]) -> "GenerationSettings":
 
     Raises:
         InputError: If an option is unknown or has an invalid value.
-        SystemExit: If the words contain `--help`, after the help is printed.
+        SystemExit: If the words contain `--help` or `--help-all`, after the help is printed.
     """
     from trialogue.generation.settings import OPTIONS, GenerationSettings
     from trialogue.generation.verifiers.specs import has_mask
 
-    parsed = parse_with_sampler("generate", inspect.getdoc(generate) or "", OPTIONS, tokens)
+    parsed = parse_with_sampler("generate", inspect.getdoc(generate) or "", OPTIONS, tokens, COMMON)
     inputs, sampling, sampler = parsed["model and prompts"], parsed["sampling"], parsed["sampler"]
     prompts = inputs.read()
     prompt_masks = [any(map(has_mask, prompt.rule)) for prompt in prompts if prompt.rule]
@@ -107,4 +117,5 @@ def add(commands: Commands) -> None:
     Args:
         commands: Commands of the parser.
     """
-    commands.add("generate", generate, group="Generate", fields=True, add_help=False)
+    parser = commands.add("generate", generate, group="Generate", fields=True, add_help=False)
+    parser.set_defaults(help_option=HELP_ALL)

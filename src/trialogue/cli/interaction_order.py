@@ -189,7 +189,7 @@ def add(commands: Commands) -> None:
         type=float,
         default=1.0,
         metavar="P",
-        help="Mask this share of the tokens of masked models (default: 1).",
+        help="Mask this fraction of the tokens of masked models (default: 1).",
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="Seed of the masked positions (default: 0)."

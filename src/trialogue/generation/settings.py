@@ -35,9 +35,9 @@ class SamplerSettings:
     """Options on the sampler and on the truncation of the next-token distribution."""
 
     sampler: Annotated[str, arg(metavar="SAMPLER")] = "ancestral"
-    """Use this sampler; all are listed below. Without this option: masked-decoding if a verifier has a token mask, else
-    ancestral. `--sampler SAMPLER --help` also lists the options of the sampler. `--sampler unmasking:NAME` samples from
-    a masked model, with its own options."""
+    """Use this sampler; without this option, masked-decoding if a verifier has a token mask, else ancestral. All are
+    listed below. `--sampler SAMPLER --help` also lists the options of the sampler. `--sampler unmasking:NAME` samples
+    from a masked model, with its own options."""
     temperature: Annotated[NonNegative, arg(metavar="T")] = 1.0
     """Divide the logits by this temperature. 0 means greedy decoding."""
     top_p: Annotated[float, Interval(gt=0, le=1), arg(metavar="P")] = 1.0

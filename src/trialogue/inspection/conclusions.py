@@ -123,7 +123,23 @@ def describe_change(measure: str, series: Sequence[Series], *, is_training: bool
             stated += f" In between, it was {side}: {format_point(point)} ({label})."
     if quantity.exact is not None and measure != "decoding":
         stated += f" A perfect model has {_format(quantity.exact)}."
+    if measure == "brackets":
+        stated += _describe_excess_loss(series)
     return stated
+
+
+def _describe_excess_loss(series: Sequence[Series]) -> str:
+    """Return a sentence on how the excess loss over the exact distribution changed. Empty if it was not measured."""
+    points = [point for one in series if (point := _last_point(one, "excess loss")) is not None]
+    if len(points) < 2:
+        return ""
+    first, last = points[0], points[-1]
+    change = {"higher": "rose", "lower": "fell"}.get(_compare(last, first), "changed")
+    doubt = " The intervals overlap." if _compare(last, first) == "overlap" else ""
+    return (
+        f" The loss above that of a perfect model, after {last.at:g} or more brackets, {change} from "
+        f"{format_point(first)} to {format_point(last)} nats per bracket.{doubt}"
+    )
 
 
 _MAIN = {
@@ -203,14 +219,14 @@ def _describe_context(model: Series, control: Series | None) -> str:
 
 
 def _describe_copying(model: Series, control: Series | None) -> str:
-    """Compare the mean over the distances, and name the distances with the largest and the smallest share."""
+    """Compare the mean over the distances, and name the distances with the largest and the smallest fraction."""
     stated = _describe_number("copying", model, control)
     curve = next((one for one in model.quantities if one.name == "copied" and one.along), None)
     if curve is None or len(curve.points) < 2:
         return stated
     best, worst = (choose(curve.points, key=lambda point: point.value) for choose in (max, min))
     return (
-        f"{stated} The share is largest at distance {best.at:g} ({format_point(best)}) and smallest at distance "
+        f"{stated} The fraction is largest at distance {best.at:g} ({format_point(best)}) and smallest at distance "
         f"{worst.at:g} ({format_point(worst)})."
     )
 

@@ -8,7 +8,7 @@ from trialogue_lab.cli.studies import add_results
 
 
 def gallery(arguments: argparse.Namespace) -> None:
-    """Write an interactive HTML page of four scenes, made from samplers and from the rows of a study."""
+    """Write an interactive HTML page of five scenes, made from samplers and from the rows of a study."""
     from trialogue.storage import atomic_write, require_folder
     from trialogue_lab.gallery.document import render_gallery
 

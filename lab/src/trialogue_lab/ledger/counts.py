@@ -55,29 +55,59 @@ class Statement:
 
 @dataclass(frozen=True)
 class Families:
-    """Number of claim families and their total error rate.
+    """Number of claim families and the error rates of their claims.
 
     A family consists of the claims of one study and one origin ("published" or "ours"). Its claims with a
     random statistic share one error rate.
 
     Args:
         count: Number of families.
-        alpha: Sum of the error rates of all claims, an upper bound on the expected number of wrong verdicts.
+        registered: Number of families with claims that were registered before their run.
+        shared: Sum of the error rates of these claims. At most `ALPHA` for each of their families.
+        late: Sum of the error rates of the claims that were registered after their run.
+        simulated: Sum of the probabilities with which comparisons with simulations fail by chance.
     """
 
     count: int
-    alpha: float
+    registered: int = 0
+    shared: float = 0.0
+    late: float = 0.0
+    simulated: float = 0.0
+
+    @property
+    def alpha(self) -> float:
+        """Sum of the error rates of all claims, an upper bound on the expected number of wrong verdicts."""
+        return fsum((self.shared, self.late, self.simulated))
 
     def __str__(self) -> str:
         if not self.count:
             return "No verdict has sampling error."
-        families = "1 family" if self.count == 1 else f"{self.count} families"
         return (
-            f"The verdicts with sampling error belong to {families}, each the claims of one study and one origin. The "
-            f"registered claims of a family share an error rate of {ALPHA:g}, and claims registered after the run add "
-            f"their own. If every interval covers at its stated level, at most {self.alpha:.3g} verdicts are expected "
-            f"to be wrong, which is the sum of all error rates (alpha)."
+            f"The verdicts with sampling error belong to {_count_families(self.count)}, each the claims of one study "
+            f"and one origin. If every interval covers at its stated level, at most {self.alpha:.2f} verdicts are "
+            f"expected to be wrong. This is the sum of all error rates: {self._describe_sum()}."
         )
+
+    def _describe_sum(self) -> str:
+        whole = self.registered * ALPHA
+        missing = whole - self.shared
+        parts = []
+        if self.registered == self.count and missing < 1e-9:
+            parts.append(f"{ALPHA:g} for each family")
+        elif self.registered:
+            families = f"{_count_families(self.registered)} with claims registered before the run"
+            parts.append(f"{ALPHA:g} for each of {families}, which makes {whole:.2f}")
+        if missing >= 1e-9:
+            parts.append(f"less {missing:.2f} for claims that are not tested or withdrawn")
+        if self.late:
+            parts.append(f"plus {self.late:.2f} for claims registered after the run")
+        if self.simulated:
+            parts.append(f"plus {self.simulated:.2f} for comparisons with simulations")
+        return ", ".join(parts).removeprefix("plus ")
+
+
+def _count_families(count: int) -> str:
+    return "1 family" if count == 1 else f"{count} families"
 
 
 def statements_of(records: Iterable[Record]) -> list[Statement]:
@@ -106,12 +136,18 @@ def families_of(records: Iterable[Record]) -> Families:
     Args:
         records: Records of claims.
     """
-    levels: dict[tuple[str, str], float] = {}
+    shared: dict[tuple[str, str], float] = {}
+    late: dict[tuple[str, str], float] = {}
+    simulated: dict[tuple[str, str], float] = {}
     for record in records:
-        if record["alpha"] is not None and record["verdict"] != "not tested":
-            family = (record["study"], record["origin"])
-            levels[family] = levels.get(family, 0.0) + record["alpha"]
-    return Families(len(levels), fsum(levels.values()))
+        if record["alpha"] is None or record["verdict"] == "not tested":
+            continue
+        # An exact claim has an error rate only if it compares an exact number with a simulation.
+        kind = simulated if record["unit"] == "exact" else shared if record["registered"] else late
+        family = (record["study"], record["origin"])
+        kind[family] = kind.get(family, 0.0) + record["alpha"]
+    sums = (fsum(rates.values()) for rates in (shared, late, simulated))
+    return Families(len(shared.keys() | late.keys() | simulated.keys()), len(shared), *sums)
 
 
 def totals_of(records: Iterable[Record]) -> dict[str, dict[LedgerAnswer, int]]:

@@ -225,10 +225,10 @@ def ledger_records(entries: Iterable[Entry]) -> list[dict[str, object]]:
 
 
 COLUMNS = (
-    "study", "claim", "title", "statement", "statement_id", "origin", "registered", "source", "published", "setting",
-    "verdict", "last_verdict", "withdrawn_on", "reason", "estimate", "low", "high", "alpha", "direction", "threshold",
-    "margin", "grade", "unit", "replications", "replications_needed", "power", "smallest_effect", "remarks", "preset",
-    "result", "changed",
+    "study", "claim", "title", "measured", "statement", "statement_id", "origin", "registered", "source",
+    "published", "setting", "verdict", "last_verdict", "withdrawn_on", "reason", "estimate", "low", "high", "alpha",
+    "direction", "threshold", "margin", "grade", "unit", "replications", "replications_needed", "power",
+    "smallest_effect", "remarks", "preset", "result", "changed",
 )  # fmt: skip
 """Keys of a record, in order."""
 
@@ -240,6 +240,7 @@ def _verdict_record(entry: Entry, verdict: Verdict) -> dict[str, object]:
         "study": entry.study.name,
         "claim": claim.id,
         "title": claim.title or None,
+        "measured": claim.measured or None,
         "statement": claim.full_statement,
         "statement_id": claim.statement_id or None,
         "origin": claim.origin,

@@ -104,6 +104,7 @@ class Study(Generic[Config]):
         tables: Tables of the report.
         figures: Figures of the report.
         numbers: Statistics that documentation templates quote, by name.
+        glossary: Meanings of symbols and technical terms in the titles of the claims, by term.
         kind: Column that holds the kind of a measurement (default: "kind").
         version: Increase it when the meaning of a measurement changes. Results of earlier versions no longer count.
     """
@@ -116,6 +117,7 @@ class Study(Generic[Config]):
     tables: Sequence[ResultTable] = ()
     figures: Sequence[Figure] = ()
     numbers: Mapping[str, Statistic] = field(default_factory=dict)
+    glossary: Mapping[str, str] = field(default_factory=dict)
     kind: str = "kind"
     version: int = 1
 
@@ -145,7 +147,8 @@ class Study(Generic[Config]):
 
         The presets are `config.PRESETS` and the tasks of a run `measure.parts`. Optional are `claims.CLAIMS`,
         `claims.NUMBERS`, the tables and figures (`TABLES` and `FIGURES` in `pages`, or in `tables` and `figures`), and
-        `titles.toml` with titles by claim id.
+        `titles.toml` with titles by claim id. In this file, the table `measured` states what a measured number is, by
+        claim id, and the table `glossary` explains terms of the titles.
 
         Args:
             module: The `__name__` of the package.
@@ -165,8 +168,8 @@ class Study(Generic[Config]):
         if missing:
             place = " and ".join(f"{module}.{_CONVENTIONS[each][1][0]}" for each in sorted(missing))
             raise InputError("study", module, f"define {' and '.join(sorted(missing))} in {place}")
-        settings["claims"] = _add_titles(settings.get("claims", ()), _find_file(module, "titles.toml"))
-        return cls(module=module, source=source, **settings)
+        titles = _read_titles(_find_file(module, "titles.toml"), settings.get("claims", ()))
+        return cls(module=module, source=source, **(titles | settings | {"claims": titles["claims"]}))
 
     @property
     def name(self) -> str:
@@ -237,18 +240,29 @@ def _find_file(module: str, name: str) -> Path:
     return path.parent / name if hasattr(loaded, "__path__") else path.with_suffix(f".{name}")
 
 
-def _add_titles(claims: Sequence[Claim], path: Path) -> Sequence[Claim]:
-    """Return the claims with the titles from the file `path`, if it exists."""
+def _read_titles(path: Path, claims: Sequence[Claim]) -> dict[str, Any]:
+    """Return the claims with the titles from the file `path`, if it exists, and the terms that it explains."""
     if not path.is_file():
-        return claims
+        return {"claims": claims}
     try:
         titles = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError("titles", str(path), f"cannot be read: {error}") from error
-    unknown = titles.keys() - {claim.id for claim in claims}
+    measured, glossary = (titles.pop(name, {}) for name in ("measured", "glossary"))
+    unknown = (titles.keys() | measured.keys()) - {claim.id for claim in claims}
     if unknown:
         raise InputError("titles", sorted(unknown), f"use ids of claims of the study in {path}")
-    return [dataclasses.replace(claim, title=titles.get(claim.id, claim.title)) for claim in claims]
+    return {
+        "glossary": glossary,
+        "claims": [
+            dataclasses.replace(
+                claim,
+                title=titles.get(claim.id, claim.title),
+                measured=measured.get(claim.id, claim.measured),
+            )
+            for claim in claims
+        ],
+    }
 
 
 def load_study(module: str) -> Study[Any]:

@@ -77,6 +77,7 @@ def parse(
     description: str,
     unknown: str,
     elsewhere: Callable[[], Mapping[str, str]] = dict,
+    shown: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Parse a command line into one dataclass instance per group of options.
 
@@ -91,6 +92,8 @@ def parse(
         unknown: Message for an unknown option.
         elsewhere: Function that returns the options of other commands, with the name of the command of each.
             They appear in the hint for an unknown option.
+        shown: Fields that can be given and are in the help, each with the first sentence of its text. None (default)
+            for all fields with the whole text.
 
     Returns:
         An instance of the dataclass of each group, by title.
@@ -104,10 +107,13 @@ def parse(
     types_of: dict[str, Any] = {}
     needs_help = not {"-h", "--help"}.isdisjoint(tokens)
     for title, group in groups.items():
-        shown = _tyro_class(group, hidden=types_of, needs_help=needs_help)
+        unlisted = set() if shown is None else _types(group).keys() - set(shown)
+        section = _tyro_class(
+            group, hidden=types_of.keys() | unlisted, needs_help=needs_help, is_short=shown is not None
+        )
         markers = (DisallowNone, FlagCreatePairsOff, UseAppendAction) if group.terse else ()
-        kind = Annotated[(shown, arg(name=title), OmitArgPrefixes, *markers)]  # type: ignore[valid-type]
-        members[title] = (f"group_{len(members)}", kind, shown())
+        kind = Annotated[(section, arg(name=title), OmitArgPrefixes, *markers)]  # type: ignore[valid-type]
+        members[title] = (f"group_{len(members)}", kind, section())
         types_of = _types(group) | types_of
     words = join_option_values(groups, tokens)
     command = dataclasses.make_dataclass("Command", members.values(), frozen=True)
@@ -205,8 +211,11 @@ def _without_checks(kind: Any, **namespace: Any) -> Any:
     return type(kind.__name__, (kind,), {"__post_init__": lambda _: None, **namespace})
 
 
-def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool) -> Any:
-    """Return the class of a group for tyro, without checks and without the options in `hidden`."""
+def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool, is_short: bool = False) -> Any:
+    """Return the class of a group for tyro, without checks and without the options in `hidden`.
+
+    If `is_short`, the help of an option is only the first sentence.
+    """
     from tyro.conf import Suppress, arg
 
     kind = _options_class(group.options)
@@ -215,6 +224,8 @@ def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool) -> A
     has_defaults = not group.terse and "(default: " in (kind.__doc__ or "")
     hint = "" if has_defaults else _default
     texts = _help_texts(kind) if needs_help else {}
+    if is_short:
+        texts = {name: re.split(r"(?<=\.) ", text)[0] for name, text in texts.items()}
     fields = [
         (
             name,

@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -11,11 +11,18 @@ from trialogue.cli.parsing.fields import Group, join_option_values, parse
 from trialogue.cli.parsing.words import find_option_value, option_name
 from trialogue.errors import InputError
 
+HELP_ALL = "--help-all"
+"""Option that shows the help of all options, also of those that are seldom needed."""
+
 _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
 
 
 def parse_with_sampler(
-    command: str, about: str, options: Mapping[str, type], tokens: Sequence[str]
+    command: str,
+    about: str,
+    options: Mapping[str, type],
+    tokens: Sequence[str],
+    common: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Parse the command line of a command whose options depend on the sampler.
 
@@ -28,6 +35,8 @@ def parse_with_sampler(
         about: Description of the command for its help.
         options: Dataclass of each group of options, by title.
         tokens: Words of the command line.
+        common: Fields that `--help` shows next to those of the named sampler. `--help-all` shows all. None (default) if
+            `--help` shows all.
 
     Returns:
         The instance of each group by title. The key "sampler" has the sampler, and the key "sampler named" is True if
@@ -38,6 +47,8 @@ def parse_with_sampler(
         SystemExit: After the help is printed.
     """
     groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
+    is_short = common is not None and HELP_ALL not in tokens and not {"-h", "--help"}.isdisjoint(tokens)
+    tokens = ["--help" if token == HELP_ALL else token for token in tokens]
     words = join_option_values(groups, repeat_option("--choice", tokens))
     named = find_option_value("--sampler", words)
     name = named or ("masked-decoding" if _has_mask(words) else "ancestral")
@@ -49,9 +60,16 @@ def parse_with_sampler(
     if named is not None or not {"-h", "--help"} & set(words):
         kind = sampler_class(name)
         groups["sampler"] = Group(kind(), describe_sampler(kind), terse=False)
+    shown = {*common, *_fields_of(groups.get("sampler"))} if common is not None and is_short else None
     unknown = f"neither the command nor the sampler {name} has it"
-    parsed = parse(groups, words, prog=prog, description=about, unknown=unknown, elsewhere=sampler_options)
+    parsed = parse(
+        groups, words, prog=prog, description=about, unknown=unknown, elsewhere=sampler_options, shown=shown
+    )
     return {**parsed, "sampler": replace_escapes(parsed["sampler"]), "sampler named": named is not None}
+
+
+def _fields_of(group: Group | None) -> set[str]:
+    return set() if group is None else {field.name for field in dataclasses.fields(group.options)}
 
 
 def repeat_option(option: str, tokens: Sequence[str]) -> list[str]:
@@ -173,6 +191,21 @@ def unescape(text: str) -> str:
         text: Text with escape sequences.
     """
     return re.sub(r"\\[ntr\\]", lambda match: _ESCAPES[match[0]], text)
+
+
+def print_more_help(command: str) -> None:
+    """Print the names of all samplers, and how to get the help on them and on all options.
+
+    Args:
+        command: Name of the command.
+    """
+    from trialogue.samplers import SAMPLERS
+
+    help_on = {
+        f"trialogue {command} {HELP_ALL}": "all options, samplers and verifiers",
+        f"trialogue {command} --sampler NAME --help": f"a sampler, one of {', '.join(SAMPLERS)}",
+    }
+    _print_box("more help", help_on)
 
 
 def print_samplers_and_verifiers() -> None:

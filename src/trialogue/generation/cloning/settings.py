@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trialogue.training.config import TrainingConfig
 
 MASKED_SHARE = 0.15
-"""Share of the tokens of a sequence that training masks, each in its own copy of the sequence."""
+"""Fraction of the tokens of a sequence that training masks, each in its own copy of the sequence."""
 
 
 @validated
@@ -88,7 +88,7 @@ class TextSettings:
     test: Annotated[str | None, arg(metavar="FILE")] = None
     """Start clones from this text and evaluate networks on it (default: the last part of --text)."""
     test_share: Annotated[Probability, arg(metavar="SHARE")] = 0.1
-    """Share of --text that is held out if --test is not given."""
+    """Fraction of --text that is held out if --test is not given."""
     vocab_size: Annotated[int, arg(metavar="N")] = 320
     """Vocabulary size of the byte-level BPE trained on the text."""
     length: Annotated[int, Ge(2), arg(metavar="N")] = 16

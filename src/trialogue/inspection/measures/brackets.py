@@ -177,7 +177,7 @@ class Brackets(Measure):
                 f"correct closing brackets, in strings of {length}",
                 _share(correct, closing),
                 exact=1.0,
-                finding="Of the closing brackets in nested strings, the model predicts a share of {} correctly",
+                finding="Of the closing brackets in nested strings, the model predicts a fraction of {} correctly",
             ),
             single_quantity(
                 "change by an inserted pair", mean_point(distances), unit="total variation", exact=0.0
@@ -185,7 +185,7 @@ class Brackets(Measure):
             single_quantity(f"probability of brackets, in strings of {length}", on_brackets, exact=1.0),
             curve_quantity("correct closing brackets", by_length, along, exact=1.0),
             curve_quantity("correct closing brackets", by_depth, "brackets open", exact=1.0),
-            curve_quantity("excess loss", losses, along, unit="nats a bracket", exact=0.0),
+            curve_quantity("excess loss", losses, along, unit="nats per bracket", exact=0.0),
         ]
 
     def _distances(self, subject: Subject, effort: Effort) -> NDArray[np.float64]:

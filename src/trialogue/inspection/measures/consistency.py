@@ -177,7 +177,7 @@ class MaskedConsistency(Measure):
         differences = np.abs(np.where(known, text, 0.0)).sum(0)[usable] / known.sum(0)[usable]
         usable_passages = Passages(passages.tokens[torch.from_numpy(usable)], passages.documents[usable])
         difference = mean_point(usable_passages.document_means(differences))
-        document_means, unit, along = passages.document_means, "nats a pair", "tokens apart"
+        document_means, unit, along = passages.document_means, "nats per pair", "tokens apart"
         divergences = [mean_point(document_means(one.sampled), distance) for distance, one in found.items()]
         gains = [mean_point(document_means(one.information), distance) for distance, one in found.items()]
         reach = f", mean over {distances[0]} to {distances[-1]} apart"

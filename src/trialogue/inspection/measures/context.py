@@ -124,7 +124,7 @@ class ContextLength(Measure):
         def saturation_length(documents: NDArray[np.int64]) -> float:
             return float(saturation_step(edges, binned[documents].mean(0).tolist()))
 
-        unit = "nats a token"
+        unit = "nats per token"
         losses_by_edge = [mean_point(binned[:, index], edge, lowest=0.0) for index, edge in enumerate(edges)]
         length = bootstrap_point(saturation_length, len(binned), effort.seed)
         return [

@@ -129,12 +129,13 @@ class Copying(Measure):
                 mean_of_points(accuracies),
                 exact=1.0,
                 finding=(
-                    "When random tokens are repeated, the model predicts a share of {} of the repeated tokens correctly"
+                    "When random tokens are repeated, the model predicts a fraction of {} of the repeated tokens "
+                    "correctly"
                 ),
             ),
             curve_quantity("copied", accuracies, along, exact=1.0),
-            curve_quantity("loss", losses, along, unit="nats a token", exact=0.0),
-            single_quantity("loss without copying", Point(uniform), unit="nats a token"),
+            curve_quantity("loss", losses, along, unit="nats per token", exact=0.0),
+            single_quantity("loss without copying", Point(uniform), unit="nats per token"),
         ]
 
 

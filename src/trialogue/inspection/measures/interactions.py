@@ -88,7 +88,7 @@ class InteractionOrder(Measure):
             report(clone.name)
             degrees[clone.name] = min(effort.rows(_ROWS), len(clone.tokens)) - 1
             losses.append(scorer.loss(clone, effort.rows(_ROWS), 1.0, effort.seed, model=subject.name))
-        unit = f"nats a {'byte' if scorer.retokenized else 'token'}"
+        unit = f"nats per {'byte' if scorer.retokenized else 'token'}"
         found = [
             single_quantity(
                 f"loss of {one.clone}", _point(one.loss, one.error, degrees[one.clone]), unit=unit

@@ -120,7 +120,7 @@ function wallsScene(section, data) {
       for (const [number, caption] of [
         [rounded(level.expected), "expected walls per text (exact)"],
         [rounded(mean(level.walls)), `mean number of walls in these ${level.walls.length} texts`],
-        [percent(level.no_walls), "expected share of texts without walls (exact)"],
+        [percent(level.no_walls), "expected fraction of texts without walls (exact)"],
       ]) {
         const one = add(numbers, "div");
         add(one, "dd", {}, number);

@@ -51,6 +51,7 @@ class Claim:
         setting: One sentence on how this experiment differs from the publication's. Empty if it does not.
         preconditions: Conditions that a run must meet, otherwise the claim is not tested.
         title: Plain title of at most 12 words for tables and figures. Empty to show the statement.
+        measured: What the measured number is, for tables. Empty to take it from the end of the statement.
         chance: Probability that a true statement misses the threshold by chance, for a statistic of unit "exact" that
             is the largest deviation of simulations in standard errors. 0 for all others.
     """
@@ -66,6 +67,7 @@ class Claim:
     setting: str = ""
     preconditions: tuple[Precondition, ...] = ()
     title: str = ""
+    measured: str = ""
     chance: float = 0.0
 
     def __post_init__(self) -> None:

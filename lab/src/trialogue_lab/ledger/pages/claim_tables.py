@@ -108,7 +108,7 @@ def claims_text(records: Sequence[Record], width: int, *, hide_own: bool = False
         verdicts = ", ".join(f"{counts[answer]} {_plural(answer)}" for answer in ANSWERS if counts[answer])
         lines = wrap_words(f"{heading}: {len(found)} ({verdicts})", width)
         if shown:
-            lines += [_format_table(shown, width), *wrap_words(_describe_intervals(shown), width)]
+            lines += [_format_table(shown, width), *wrap_words(describe_intervals(shown), width)]
         if hidden:
             rest = "the claims of this project that hold"
             lines += wrap_words(f"Not shown: {rest}. Use --origin ours or --verbose.", width)
@@ -139,7 +139,7 @@ def _format_table(records: Sequence[Record], width: int) -> str:
     for record in ranked:
         marks = "".join(f" [{notes.setdefault(note, len(notes) + 1)}]" for note in _list_notes(record))
         claim = f"{record['title'] or record['statement']}{marks}"
-        if record["title"] and (measured := _find_measured(record)):
+        if measured := find_measured(record):
             claim += f"\n(measured: {measured})"
         published = "" if record["published"] == NOT_PRINTED else record["published"]
         if published and not is_wide:
@@ -153,13 +153,23 @@ def _format_table(records: Sequence[Record], width: int) -> str:
     return "\n".join(texts)
 
 
-def _find_measured(record: Record) -> str:
-    """Return a description of a claim's statistic, from its registered statement. May be empty."""
+def find_measured(record: Record) -> str:
+    """Return a description of the measured number of a claim, by default from its registered statement.
+
+    Args:
+        record: Record of a claim.
+
+    Returns:
+        A noun phrase, for example "largest error over all distributions". Empty if it is unknown, or if the statement
+        itself is shown instead of a title.
+    """
+    if not record["title"] or record["measured"]:
+        return str(record["measured"] or "")
     found = _MEASURED.search(record["statement"])
     # Trained models are named in parentheses, too, and so are equations.
     if not found or found[1].startswith("for ") or not re.search("[a-z]{3}", found[1]):
         return ""
-    return found[1]
+    return re.sub(r"\blaw(?=s?\b)", "distribution", found[1])
 
 
 def _list_notes(record: Record) -> list[str]:
@@ -176,8 +186,12 @@ def _list_notes(record: Record) -> list[str]:
     return notes + [remark for remark in record.get("remarks") or () if remark != LATE]
 
 
-def _describe_intervals(records: Iterable[Record]) -> str:
-    """Return a sentence on the confidence level of intervals and the number of repetitions. May be empty."""
+def describe_intervals(records: Iterable[Record]) -> str:
+    """Return a sentence on the confidence level of intervals and the number of repetitions. May be empty.
+
+    Args:
+        records: Records of claims that are not withdrawn.
+    """
     sampled = [record for record in records if record["unit"] != "exact" and record["low"] is not None]
     if not sampled:
         return ""
@@ -202,5 +216,5 @@ def _plural(answer: str) -> str:
 def _used_words(record: Record) -> list[str]:
     """Return the words of the row of a claim that need an explanation."""
     words = ["exact"] * _is_exact(record) + ["interval"] * (record["unit"] != "exact")
-    words += ["measured"] * bool(record["title"] and _find_measured(record))
+    words += ["measured"] * bool(find_measured(record))
     return words + ["chosen"] * _is_chosen(record)

@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from trialogue.display.html import embed_svg, make_environment, text_to_html
 from trialogue_lab.ledger.entries import Entry
+from trialogue_lab.ledger.pages.claim_tables import find_measured
 from trialogue_lab.ledger.pages.figures import Figure, svg
 from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.tables import sheet
@@ -22,7 +23,11 @@ def render_report(entries: Sequence[Entry]) -> str:
         entries: One entry per study, with the verdicts on its claims.
     """
     pages = make_environment("trialogue_lab.ledger.pages")
-    pages.filters |= {**FILTERS, "prose": text_to_html}
+    pages.filters |= {
+        **FILTERS,
+        "prose": text_to_html,
+        "measured": lambda claim: find_measured({**vars(claim), "statement": claim.full_statement}),
+    }
     template = pages.get_template("report.html.jinja")
     return template.render(
         entries=entries,

@@ -22,6 +22,10 @@ _HINTS = (
     ("trialogue ledger --verdict refuted", "all refuted claims"),
     ("trialogue ledger --statement TEXT", "claims by id, id of the statement, or words"),
 )
+_LIST_HINTS = (
+    ("trialogue run STUDY --preset smoke", "run a study in small, in seconds"),
+    ("trialogue ledger STUDY", "what the study found"),
+)
 
 
 def format_duration(seconds: float) -> str:
@@ -81,8 +85,11 @@ def studies_screen(questions: Mapping[str, str], summaries: Mapping[str, StudySu
             time = ABSENT if seconds is None else format_duration(seconds)
             lines.append((name.ljust(longest), time.rjust(8), questions[name] + places))
         blocks.append(f"{_format_title(document, width)}\n{text_table(lines, width, numbers=9)}")
-    note = "time: computing time of the committed result on one or two processor cores, summed over processes"
-    return "\n\n".join([*blocks, "\n".join(wrap_words(note, width))])
+    note = (
+        "Each study asks a question about a publication. The places in the publication are in parentheses. time: "
+        "computing time of the committed result on one or two processor cores, summed over processes."
+    )
+    return "\n\n".join([*blocks, "\n".join(wrap_words(note, width)), _list_hints(_LIST_HINTS, width)])
 
 
 def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
@@ -93,7 +100,7 @@ def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
         width: Width of the text.
     """
     longest = max((len(found.name) for found in summaries), default=0)
-    head = ("study", "statements", *_SHOWN, "other", "own claims")
+    head = ("study", "statements", *_SHOWN, "other", "ours")
     groups: dict[str, list[StudySummary]] = {}
     for found in summaries:
         groups.setdefault(found.document, []).append(found)
@@ -105,19 +112,25 @@ def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
         blocks.append(f"{_format_title(document, width)}\n{text_table([head, *lines], width)}")
     records = [record for found in summaries for record in found.claims]
     totals = totals_rows(records)
-    note = (
-        "A statement of a publication may have several claims: it is refuted if one is, else undecided if one is. "
-        "If several studies test a statement, 'together' counts it once. "
-        "other: not tested, altered since the run, or withdrawn. own claims: number that holds, of all claims that "
-        "this project added."
+    notes = (
+        "The first tables count statements of publications. A statement is tested by one or more claims, each decided "
+        "by a confidence interval: it is refuted if one of them is, else undecided if one of them is. If several "
+        "studies test a statement, 'together' counts it once.",
+        "other: not tested, altered since the run, or withdrawn. ours: claims that this project added, for example "
+        "controls, as holding/all.",
+        str(families_of(records)),
     )
-    hints = [
+    blocks += [f"total\n{text_table(totals, width)}", *("\n".join(wrap_words(note, width)) for note in notes)]
+    return "\n\n".join([*blocks, _list_hints(_HINTS, width)])
+
+
+def _list_hints(hints: Iterable[tuple[str, str]], width: int) -> str:
+    """Return commands, each followed by its meaning."""
+    return "\n".join(
         line
-        for command, meaning in _HINTS
+        for command, meaning in hints
         for line in (command, *(f"    {part}" for part in wrap_words(meaning, width - 4)))
-    ]
-    blocks += [f"total\n{text_table(totals, width)}", "\n".join(wrap_words(note, width))]
-    return "\n\n".join([*blocks, "\n".join(wrap_words(str(families_of(records)), width)), "\n".join(hints)])
+    )
 
 
 def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
@@ -179,7 +192,7 @@ def _format_counts(name: str, records: Sequence[Record]) -> list[str]:
     shown = [sum(answer == one for one in answers) for answer in _SHOWN]
     own = [record["verdict"] for record in records if record["origin"] == OWN]
     cells = (len(answers), *shown, len(answers) - sum(shown))
-    return [name, *map(str, cells), f"{own.count('holds')} of {len(own)}" if own else ABSENT]
+    return [name, *map(str, cells), f"{own.count('holds')}/{len(own)}" if own else ABSENT]
 
 
 def _sort_by_document(groups: Mapping[str, Any]) -> dict[str, Any]:

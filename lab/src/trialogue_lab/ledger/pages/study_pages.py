@@ -1,5 +1,6 @@
 """Documentation pages of the studies, in Markdown with SVG figures."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +11,15 @@ from trialogue.display.html import make_environment
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
-from trialogue_lab.ledger.claims.verdicts import by_origin
-from trialogue_lab.ledger.entries import Entry
+from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN
+from trialogue_lab.ledger.entries import Entry, ledger_records
+from trialogue_lab.ledger.pages.claim_tables import (
+    describe_intervals,
+    explain_tables,
+    find_measured,
+    format_criterion,
+    format_numbers,
+)
 from trialogue_lab.ledger.pages.documents import markdown_table
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.forest import forest
@@ -44,7 +52,7 @@ def study_page(entry: Entry) -> str:
         study=study,
         documents=cited_documents(study),
         forest=forest(entry),
-        origins=by_origin(entry.verdicts),
+        records=[record for record in ledger_records([entry]) if record["verdict"] != WITHDRAWN],
         tables=[(table, sheet(table, entry.rows)) for table in study.tables],
     )
 
@@ -89,6 +97,11 @@ def _make_environment() -> Environment:
     pages = make_environment("trialogue_lab.ledger.pages").overlay(autoescape=False)
     pages.filters |= {
         **FILTERS,
+        "measured": find_measured,
+        "numbers": format_numbers,
+        "criterion": format_criterion,
+        "intervals": describe_intervals,
+        "explanation": lambda records: explain_tables(records, sys.maxsize),
         "prose": _escape,
         "cell": lambda text: " ".join(_escape(text).split()),
         "minutes": lambda seconds: f"{format_number(seconds / 60, 2)} minutes",

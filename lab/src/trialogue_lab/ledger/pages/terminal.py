@@ -3,12 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from trialogue.display.columns import wrap_words
+from trialogue.display.columns import text_table, wrap_words
 from trialogue.display.numbers import ABSENT, format_number
 from trialogue.display.terminal import grid
 from trialogue_lab.ledger.claims.claims import NOT_PRINTED, Origin
@@ -20,6 +21,7 @@ from trialogue_lab.ledger.pages.claim_tables import (
     EXPLANATIONS,
     claims_text,
     explain_tables,
+    find_measured,
     format_criterion,
 )
 from trialogue_lab.ledger.pages.comparison import TOLERANCE, Comparison, is_equal, is_one_sided
@@ -157,6 +159,10 @@ def _print_entry(out: Console, entry: Entry, registered: str, verbose: bool, hid
     """Print the claims of a study by origin, then its withdrawn claims. `registered` describes all of its claims."""
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
     out.print(Text(f"source: {entry.study.source}", style="dim"))
+    if entry.study.glossary:
+        out.print(
+            Text(f"\n{text_table(list(entry.study.glossary.items()), out.width, numbers=2)}\n", style="dim")
+        )
     if entry.result:
         out.print(
             Text(f"result: {format_result(entry.result)} (preset {entry.scale}). {registered}", style="dim")
@@ -273,6 +279,8 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
             f"{claim.id}: {_format_verdict_numbers(verdict)}, holds if {format_verdict_criterion(verdict)}"
         )
         lines += wrap_words(numbers, out.width - 12)
+        if measured := find_measured(vars(claim)):
+            lines += wrap_words(f"measured: {measured}", out.width - 12)
         if claim.published != NOT_PRINTED:
             lines += wrap_words(f"published: {claim.published}", out.width - 12)
         if verdict in news:
@@ -291,7 +299,8 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
             f"All claims: {numbers}"
         )
     )
-    _explain_chosen(out, shown_claims)
+    records = ledger_records([replace(entry, verdicts=tuple(shown_claims), withdrawn=())])
+    out.print(Text(explain_tables(records, out.width), style="dim"))
     for line in _explain_untested(entry) if counts["not tested"] == len(ranked) else ():
         out.print(Text(line, style="dim"))
 

@@ -131,7 +131,13 @@ def _distances_figure(rows: Rows) -> Drawing:
     ):
         middle.plot(scores.index, scores[column] - scores.entropy, "o-", color=color, label=label)
     middle.axhline(0, color=QUIET, lw=0.8)
-    finish(middle, "Losses", legend=True, xlabel="noise", ylabel="loss - entropy (nats per token)")
+    finish(
+        middle,
+        "Losses",
+        legend=True,
+        xlabel="standard deviation of the noise in the logits",
+        ylabel="loss - entropy (nats per token)",
+    )
     remasked = rows["remasking"]
     for color, noise in zip(COLORS, np.unique(remasked.noise), strict=False):
         for name, line in (("ReMDM", "o-"), ("no remasking", "o--")):
@@ -141,13 +147,22 @@ def _distances_figure(rows: Rows) -> Drawing:
             right.plot(means.index, means, line, color=color, label=label)
     finish(
         right,
-        "Remasking",
+        "With remasking (solid), without (dashed)",
         legend=True,
         xscale="log",
         yscale="log",
         xlabel="passes per token",
         ylabel="divergence (nats)",
     )
+    left.set_xticks(
+        [size for size in rows.distinct("sampler", "size") if size]
+    )  # 0: a random number of tokens
+    for axes, ticks in ((left, (0.2, 0.5, 1, 2, 4)), (right, (0.01, 0.03, 0.1))):
+        axes.set_yticks(ticks, [f"{number:g}" for number in ticks])
+    passes = rows.distinct("remasking", "passes_per_token")
+    right.set_xticks(passes, [f"{number:g}" for number in passes])
+    for axes in (left, right):
+        axes.minorticks_off()
     return drawing
 
 
