@@ -13,7 +13,7 @@ from trialogue_lab.ledger.pages.study_pages import cited_documents, studies_page
 
 
 def test_a_page_shows_all_its_figures(entry: Entry) -> None:
-    shown = re.findall(r"^!\[.*\]\((.*)\)$", study_page(entry), re.MULTILINE)
+    shown = re.findall(r"^\[!\[.*\]\((.*)\)\]\(\1\)$", study_page(entry), re.MULTILINE)
     assert sorted(shown) == sorted(f"{STUDY.name}/{name}" for name in study_pictures(entry))
 
 

@@ -28,7 +28,8 @@ from trialogue_lab.ledger.pages.terminal import FILTERS
 from trialogue_lab.ledger.study import Study
 from trialogue_lab.ledger.summary import LEDGER_ANSWERS, families, statements, totals_table
 
-_MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_<>`[]#"})
+# Python-Markdown has no escape of "<".
+_MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_>`[]#"} | {"<": "&lt;"})
 
 
 def study_page(entry: Entry) -> str:
