@@ -7,9 +7,20 @@ from refusals import calls_without_expected_error
 from trialogue.display.figures import panels
 from trialogue.generation.translation.scores import translation_quality
 from trialogue.inspection.topic_structure.words import tokenize_passages
+from trialogue.models.hub.opening import open_pretrained
 
 OPTIONAL = (
-    *("arviz_base", "arviz_stats", "datasets", "h5netcdf", "joblib", "matplotlib", "pandas", "peft"),
+    *(
+        "arviz_base",
+        "arviz_stats",
+        "datasets",
+        "h5netcdf",
+        "joblib",
+        "matplotlib",
+        "openvino",
+        "pandas",
+        "peft",
+    ),
     *("prometheus_client", "ray", "sacrebleu", "shtab", "sklearn", "statsmodels", "tensorboard"),
     *("trialogue_lab", "xarray"),
 )
@@ -64,10 +75,11 @@ def test_without_extras_every_module_can_be_imported_and_every_command_prints_it
 
 
 def test_a_missing_extra_is_reported(monkeypatch):
-    for name in ("matplotlib.figure", "sacrebleu.metrics", "sklearn.feature_extraction.text"):
+    for name in ("matplotlib.figure", "openvino", "sacrebleu.metrics", "sklearn.feature_extraction.text"):
         monkeypatch.setitem(sys.modules, name, None)
     cases = [
         (r"matplotlib.*trialogue\[plot\]", panels),
+        (r"openvino.*trialogue\[openvino\]", lambda: open_pretrained("openvino:smollm2")),
         (r"sacrebleu.*trialogue\[score\]", lambda: translation_quality(["a"], ["a"])),
         (r"sklearn.*trialogue\[topics\]", lambda: tokenize_passages(None, ["a"])),
     ]

@@ -21,7 +21,8 @@ from trialogue.models.packed.linear import PackedLinear
 _NO_WEIGHT = np.empty(0, dtype=np.float32)
 # With several threads, torch computes the attention of more cached positions in parallel. The loops use one thread.
 _MAX_POSITIONS_OF_LOOPS = 256
-_SUPPORTED_LAYERS = {"LlamaDecoderLayer", "MistralDecoderLayer", "Qwen2DecoderLayer", "Qwen3DecoderLayer"}
+SUPPORTED_LAYERS = {"LlamaDecoderLayer", "MistralDecoderLayer", "Qwen2DecoderLayer", "Qwen3DecoderLayer"}
+"""Classes of transformers whose blocks consist of the same operations."""
 
 
 class _Norm(NamedTuple):
@@ -86,7 +87,7 @@ class DecoderPass:
     def create(cls, body: Any) -> DecoderPass | None:
         """Return the fast forward pass of `body`, or None if a layer is not packed or of an unsupported class."""
         layers = list(getattr(body, "layers", ()))
-        if not layers or any(type(layer).__name__ not in _SUPPORTED_LAYERS for layer in layers):
+        if not layers or any(type(layer).__name__ not in SUPPORTED_LAYERS for layer in layers):
             return None
         linear_layers = [
             part for layer in layers for name, part in layer.named_modules() if name.endswith("_proj")

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
 from trialogue.models.caching.decoder_pass import DecoderPass
+from trialogue.models.caching.head_context import HeadContext, HeadedModel
 from trialogue.models.caching.position_cache import CachePlace, PositionCache
 from trialogue.oracles import Context
 
@@ -20,44 +20,28 @@ _PADDING_SHARE = 1.25
 _PADDING_POSITIONS = 12
 
 
-class CausalModel(Protocol):
+class CausalModel(HeadedModel, Protocol):
     """Protocol of the parts and sizes of a causal Hugging Face model that a decoding context needs.
 
     Attributes:
         model: Model with its output head.
         body: Model without its output head.
-        head: Output embeddings.
-        plain_head: Whether logits are the product of the last hidden state and the output embeddings.
         decoder: Faster forward pass of `body`, if any.
-        vocab_size: Number of tokens that have a logit.
-        width: Width of the hidden states.
         layers: Number of blocks.
-        eos: Token that ends a sequence, if any.
-        other_ends: Further tokens that end a sequence, which contexts merge into `eos`.
         device: Device of the model.
         dtype: Data type of the model's states.
     """
 
     model: Any
     body: Any
-    head: Any
-    plain_head: bool
     decoder: DecoderPass | None
-    vocab_size: int
-    width: int
     layers: int
-    eos: int | None
-    other_ends: tuple[int, ...]
     device: torch.device
     dtype: torch.dtype
 
 
-class PretrainedContext(Context):
-    """Base class of decoding contexts of pretrained models.
-
-    The features of a prefix are a vector of size width * (1 + len(layers)): the last hidden state, followed
-    by the residual stream after each of `layers`. If the output head is not a plain matrix product, logits
-    precede them.
+class PretrainedContext(HeadContext):
+    """Base class of decoding contexts that evaluate a model of transformers.
 
     Args:
         oracle: Model to evaluate.
@@ -65,51 +49,9 @@ class PretrainedContext(Context):
         layers: Layers whose residual streams are part of the features, where layer 0 is the embedding.
     """
 
-    first = 1
-    passes: int
-
     def __init__(self, oracle: CausalModel, capacity: int, layers: tuple[int, ...]) -> None:
-        self._oracle, self._capacity, self._layers = oracle, capacity, layers
-        self._logits = 0 if oracle.plain_head else oracle.vocab_size
-        self.passes = 0
-
-    def log_probs(self, features: Tensor) -> Tensor:
-        """Return the log-probabilities (n, vocab) of the next token from features (n, features).
-
-        They are float64 for a float64 model, and float32 otherwise.
-        """
-        return self.log_probs_from_scores(self.scores(features))
-
-    def scores(self, features: Tensor) -> Tensor:
-        """Return the logits (n, vocab) of the next token, without merging end-of-sequence tokens."""
-        oracle = self._oracle
-        return features[:, : self._logits] if self._logits else oracle.head(features[:, : oracle.width])
-
-    def log_probs_from_scores(self, scores: Tensor) -> Tensor:
-        """Return the log-probabilities (n, vocab) for logits (n, vocab), with all end-of-sequence tokens merged."""
-        oracle = self._oracle
-        log_probs = torch.log_softmax(scores, -1, dtype=torch.promote_types(scores.dtype, torch.float32))
-        if oracle.other_ends and oracle.eos is not None:
-            ends = [oracle.eos, *oracle.other_ends]
-            log_probs[:, oracle.eos] = log_probs[:, ends].logsumexp(1)
-            log_probs[:, oracle.other_ends] = -torch.inf
-        return log_probs
-
-    def hidden(self, features: Tensor, layer: int) -> Tensor:
-        """Return the residual stream (n, width) after `layer` blocks.
-
-        Layer -1 is the input of the output head.
-
-        Raises:
-            InputError: If the context was opened without this layer.
-        """
-        width = self._oracle.width
-        if layer == -1:
-            return features[:, self._logits : self._logits + width]
-        if layer not in self._layers:
-            raise InputError("layer", layer, f"not recorded. Open the context with layers=({layer},)")
-        first = self._logits + width * (1 + self._layers.index(layer))
-        return features[:, first : first + width]
+        super().__init__(oracle, capacity, layers)
+        self._oracle = oracle
 
     def _pass(self, ids: Tensor, rows: Tensor, last: Tensor, settings: dict[str, Any]) -> Tensor:
         """Run the network on ids (n, m), and return the features (k, features) at one index of each of k rows."""
@@ -173,16 +115,6 @@ class PretrainedContext(Context):
         """Return the network's arguments to evaluate complete prefixes without a cache: input ids and others."""
         # Padding is on the right, where causal attention ignores it.
         return tokens[:, : int(stop.max())].to(self._oracle.device), {"use_cache": False}
-
-    def _require_valid_lengths(self, stop: Tensor) -> None:
-        if int(stop.min()) < 1:
-            hint = (
-                "pretrained models need at least one token. Begin the prompt with the BOS token of the model"
-            )
-            raise InputError("prompts", "(empty)", hint)
-        if int(stop.max()) > self._capacity:
-            hint = f"open a larger context for prefixes of {int(stop.max())} tokens"
-            raise InputError("capacity", self._capacity, hint)
 
     def _evaluate_groups(self, counts: Tensor, evaluate: Callable[[Tensor], Tensor]) -> Tensor:
         """Evaluate groups of rows with similar `counts` (n,) of positions, and return features (n, features)."""

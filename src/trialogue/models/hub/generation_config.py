@@ -1,4 +1,4 @@
-"""Generation settings that the publisher of a model recommends."""
+"""Generation settings that the publisher of a model recommends, and the tokens that end a sequence."""
 
 from typing import Any
 
@@ -16,3 +16,19 @@ def recommended_settings(model: Any) -> dict[str, Any]:
         for name, value in stated.items()
         if name not in _IGNORED and not name.startswith(_IGNORED_PREFIXES)
     }
+
+
+def end_tokens(model: Any, eos: int | None, vocab_size: int) -> tuple[int | None, tuple[int, ...]]:
+    """Return the end-of-sequence token of a transformers model, and further tokens that end a sequence.
+
+    Args:
+        model: Model with a generation config.
+        eos: End-of-sequence token of the tokenizer, if any. It takes precedence over the generation config.
+        vocab_size: Number of tokens.
+    """
+    stated = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    ends = [] if stated is None else [stated] if isinstance(stated, int) else list(stated)
+    # Some configurations use an invalid id if the model has no such token.
+    ends = [end for end in ends if 0 <= end < vocab_size]
+    first = eos if eos is not None else next(iter(ends), None)
+    return first, tuple(sorted(set(ends) - {first}))

@@ -23,12 +23,13 @@ from trialogue.models.caching.cache_check import (
     sliding_windows,
 )
 from trialogue.models.caching.decoder_pass import DecoderPass
+from trialogue.models.caching.head_context import require_capacity_and_layers
 from trialogue.models.caching.position_cache import PositionCache
 from trialogue.models.caching.pretrained_contexts import CachedContext, RecomputedContext
 from trialogue.models.hub.adapters import transformers_model
 from trialogue.models.hub.checkpoint_loading import Checkpoint
 from trialogue.models.hub.findings import SelfCheckStore
-from trialogue.models.hub.generation_config import recommended_settings
+from trialogue.models.hub.generation_config import end_tokens, recommended_settings
 from trialogue.models.hub.opening import Pretrained, TextModel
 from trialogue.models.packed.choice import pack_weights, require_weights
 from trialogue.models.packed.linear import WeightIsPackedError, describe_formats
@@ -210,7 +211,7 @@ class PretrainedOracle(TextModel):
         )
         bos = self.tokenization.bos
         self.empty_prompt = None if bos is None else (bos,)
-        self.eos, self.other_ends = self._ends()
+        self.eos, self.other_ends = end_tokens(model, self.tokenization.eos, self.vocab_size)
         self.max_length: int | None = getattr(config, "max_position_embeddings", None)
         self.layers: int = config.num_hidden_layers
         self.width: int = config.hidden_size
@@ -256,15 +257,6 @@ class PretrainedOracle(TextModel):
         files = "" if self.files is None else self.files.identity
         return {"model": self.name, "weights": self.weights, "files": files}
 
-    def _ends(self) -> tuple[int | None, tuple[int, ...]]:
-        """Return the end-of-sequence token, and further tokens that end a sequence."""
-        stated = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
-        ends = [] if stated is None else [stated] if isinstance(stated, int) else list(stated)
-        # Some configurations use an invalid id if the model has no such token.
-        ends = [end for end in ends if 0 <= end < self.vocab_size]
-        eos = self.tokenization.eos if self.tokenization.eos is not None else next(iter(ends), None)
-        return eos, tuple(sorted(set(ends) - {eos}))
-
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
         """Create a context for `rows` sequences of up to `capacity` tokens.
 
@@ -278,20 +270,7 @@ class PretrainedOracle(TextModel):
             InputError: If `capacity` exceeds the positions or the sliding window of the model, or if a layer is not in
                 -1..layers - 1.
         """
-        if self.max_length is not None and capacity > self.max_length:
-            hint = f"{self.name} has {self.max_length} positions. Shorten prompts or max_new_tokens"
-            raise InputError("capacity", capacity, hint)
-        if self.window is not None and capacity > self.window:
-            hint = (
-                f"{self.name} attends within a sliding window of {self.window} tokens, and cannot rewind longer "
-                "sequences. Generate fewer tokens, or load the model with recompute=True"
-            )
-            raise InputError("capacity", capacity, hint)
-        for layer in layers:
-            if not -1 <= layer < self.layers:
-                hint = f"must be -1 (the input of the output head) or in 0..{self.layers - 1}"
-                raise InputError("layers", layer, hint)
-        recorded_layers = tuple(layer for layer in layers if layer != -1)
+        recorded_layers = require_capacity_and_layers(self, capacity, layers)
         if self.recompute:
             return RecomputedContext(self, capacity, recorded_layers)
         return CachedContext(self, capacity, recorded_layers, PositionCache(self.layers, rows, capacity))

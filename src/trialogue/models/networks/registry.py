@@ -37,6 +37,7 @@ MODELS: Registry[type[Any]] = Registry(
         "text-network": "trialogue.models.networks.text_network:TextNetwork",
         "encoder-decoder": "trialogue.models.encoder_decoder.network:EncoderDecoder",
         "hugging-face": "trialogue.models.hub.pretrained:PretrainedCheckpoint",
+        "openvino": "trialogue.models.openvino.pretrained:OpenVinoCheckpoint",
     },
 )
 """Network classes and kinds of pretrained models by name.

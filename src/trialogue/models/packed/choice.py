@@ -123,10 +123,8 @@ def _pack_fastest(
     blocks: Mapping[nn.Module, GgufBlocks],
 ) -> Packing:
     few, many = _time_formats(plain, head)
-    tokens = torch.tensor(
-        [tokenization.encode(_TEXT)[: getattr(model.config, "max_position_embeddings", None)]]
-    )
-    stored = _next_token_distributions(model, tokens)
+    tokens = checked_tokens(model, tokenization)
+    stored = next_token_distributions(model, tokens)
     for name in sorted(few, key=lambda name: few[name]):
         best = min((other for other in many if _can_extend(name, other)), key=lambda other: many[other])
         needs_copy = many[name] > _MIN_SPEEDUP_OF_COPY * many[best]
@@ -134,7 +132,7 @@ def _pack_fastest(
         restore = pack_linear_layers(model, packing, head, blocks)
         if (
             name == "float32"
-            or mean_total_variation(stored, _next_token_distributions(model, tokens)) <= MAX_TOTAL_VARIATION
+            or mean_total_variation(stored, next_token_distributions(model, tokens)) <= MAX_TOTAL_VARIATION
         ):
             return packing
         restore()
@@ -151,7 +149,14 @@ def _can_extend(few: str, many: str) -> bool:
     )
 
 
-def _next_token_distributions(model: Any, tokens: Tensor) -> Tensor:
+def checked_tokens(model: Any, tokenization: Tokenization) -> Tensor:
+    """Return the token ids (1, n) of a text on which distributions are compared."""
+    longest = getattr(model.config, "max_position_embeddings", None)
+    return torch.tensor([tokenization.encode(_TEXT)[:longest]])
+
+
+def next_token_distributions(model: Any, tokens: Tensor) -> Tensor:
+    """Return the probabilities (n, vocab) after each of the tokens (1, n), evaluated by a model of transformers."""
     with torch.inference_mode():
         return model(input_ids=tokens, use_cache=False).logits[0].float().softmax(-1)
 

@@ -61,13 +61,20 @@ class GgufBlocks(NamedTuple):
         """
         if not self.four_bits:
             return None
+        codes, steps, minima = self.four_bit_codes()
+        pairs = torch.stack([steps.bfloat16(), (minima + 8 * steps).bfloat16()], 2)
+        return codes.to(torch.int32), pairs.transpose(0, 1).contiguous()
+
+    def four_bit_codes(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the 4-bit codes of the weight, if `four_bits` is True.
+
+        Returns:
+            Codes (out, in) uint8, and steps and minima (out, in / 32) float32. A weight is code * step + minimum.
+        """
         blocks = torch.tensor(self.data).view(-1, gguf.GGML_QUANT_SIZES[self.kind][1])
         codes, steps, minima = _FOUR_BITS[self.kind](blocks)
         rows = len(self.data)
-        scales = steps.bfloat16()
-        offsets = (minima + 8 * steps).bfloat16()
-        pairs = torch.stack([scales.view(rows, -1), offsets.view(rows, -1)], 2).transpose(0, 1).contiguous()
-        return codes.view(rows, -1).to(torch.int32), pairs
+        return codes.view(rows, -1), steps.view(rows, -1), minima.view(rows, -1)
 
 
 def _nibbles(packed: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""Causal language models that are evaluated by OpenVINO (`pip install 'trialogue[openvino]'`)."""
