@@ -64,6 +64,7 @@ def stored_codes(blocks: GgufBlocks) -> Codes | None:
         return _four_bits(*blocks.four_bit_codes(), f"4-bit codes of {name}")
     rows = len(blocks.data)
     stored = blocks.data.reshape(-1, gguf.GGML_QUANT_SIZES[blocks.kind][1])
+    replaced: list[tuple[slice, Any]]
     if blocks.kind in _ONE_SCALE:
         scales, replaced = _halves(stored[:, :2]), [(slice(0, 2), _HALF_ONE)]
     elif blocks.kind == Kind.Q6_K:
@@ -137,8 +138,8 @@ def recovered_codes(weight: Tensor, source: str = "") -> Codes | None:
             codes = recover(part, f"{bits}-bit codes{source}")
             if codes is None or not _represents(codes, part):
                 break
-        else:
-            return codes._replace(is_exact=True)
+            if part is weight:
+                return codes._replace(is_exact=True)
     return None
 
 

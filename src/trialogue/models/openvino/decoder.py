@@ -150,12 +150,16 @@ def _read_block(layer: Any, linear: Callable[[nn.Linear], Linear]) -> Block:
     query_norm, key_norm = (None if norm is None else _array(norm.weight) for norm in norms)
     return Block(
         _array(layer.input_layernorm.weight),
-        *map(linear, (attention.q_proj, attention.k_proj, attention.v_proj)),
+        linear(attention.q_proj),
+        linear(attention.k_proj),
+        linear(attention.v_proj),
         query_norm,
         key_norm,
         linear(attention.o_proj),
         _array(layer.post_attention_layernorm.weight),
-        *map(linear, (mlp.gate_proj, mlp.up_proj, mlp.down_proj)),
+        linear(mlp.gate_proj),
+        linear(mlp.up_proj),
+        linear(mlp.down_proj),
     )
 
 

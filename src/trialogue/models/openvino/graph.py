@@ -128,7 +128,7 @@ class DecoderGraph:
             *(no_ints, ops.constant(np.array([], np.uint8)), no_ints),
         ]
         outputs = [node if isinstance(node, self._ov.Output) else node.output(0) for node in arguments]
-        extension = getattr(from_extra("openvino.op", "openvino"), "_PagedAttentionExtension", None)
+        extension: Any = getattr(from_extra("openvino.op", "openvino"), "_PagedAttentionExtension", None)
         try:
             attention = extension(outputs)
         except (TypeError, RuntimeError) as error:

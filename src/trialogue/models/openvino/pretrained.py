@@ -136,6 +136,7 @@ class OpenVinoOracle(TextModel):
         window: Sliding-window length that limits the capacity of contexts, or None.
         weights: Formats of the linear layers, with their shares.
         generation_config: Generation settings that the publisher of the model recommends.
+        head: Function that maps inputs (n, width) of the output head to logits (n, vocab) float32.
         compiled: Compiled decoder.
         embedding: Embeddings (vocab, width) of the tokens.
     """
@@ -161,12 +162,9 @@ class OpenVinoOracle(TextModel):
         self.generation_config = recommended_settings(model)
         self.weights = decoder.describe_formats()
         self.compiled = CompiledDecoder(decoder, precise)
+        self.head: Any = self.compiled.logits
         self.embedding = model.get_input_embeddings().weight.detach().float()
         self._rotary, self._rotation = model.base_model.rotary_emb, torch.empty(2, 0, 1)
-
-    def head(self, states: Tensor) -> Tensor:
-        """Map inputs (n, width) of the output head to logits (n, vocab) float32."""
-        return self.compiled.logits(states)
 
     def rotation(self, positions: int) -> Tensor:
         """Return cosines and sines (2, n, head size) of the rotary embedding, for at least `positions` positions."""
