@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 import uuid
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -18,6 +19,10 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "ag
 # that run with a mutant fail on purpose and discard the explanation.
 for name in ("CI", "BUILD_NUMBER"):
     os.environ.pop(name, None)
+# Workers, child processes and later runs reuse compiled modules and rewritten assertions, which take a third of the
+# time of the collection.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.fixture(autouse=True)

@@ -46,7 +46,7 @@ def site(tmp_path_factory, ledger_entries):
     """Build the site in strict mode, as `make docs` does.
 
     Figures and the gallery take a minute and have separate tests, so placeholders replace them. Links do not depend on
-    the search index and on the line breaks of signatures, which take a third of the time.
+    the search index, the line breaks of signatures and the colours of code, which take a third of the time.
     """
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
@@ -61,6 +61,7 @@ def site(tmp_path_factory, ledger_entries):
         monkeypatch.setattr(rendering, "_get_formatter", lambda: lambda code, _: code)
         config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
         config.plugins["material/search"].config.enabled = False
+        config.mdx_configs["pymdownx.highlight"] = {"use_pygments": False}
         build(config)
     return folder
 

@@ -39,25 +39,22 @@ RUNS = {
 }
 
 
-def has_same_results(run, tree, truncation, **settings) -> bool:
-    """Return whether samples, scores and counts are the same with and without storage."""
+@pytest.mark.parametrize(
+    ("tree", "truncation"), [(TREE, {}), (WIDE_TREE, {"temperature": 0.7, "top_k": 2})], ids=str
+)
+@pytest.mark.parametrize("run", RUNS)
+def test_results_come_from_the_correct_prefixes(run, tree, truncation):
+    """Samples, scores and counts are the same with and without storage."""
     sampler, value = RUNS[run]
-    verifier = getattr(tree, value)
-    settings |= {"sampler": sampler, "num_samples": 4, "max_steps": 200}
+    verifier, settings = getattr(tree, value), {"sampler": sampler, "num_samples": 4, "max_steps": 200}
     plain, stored = (truncated(oracle, **truncation) for oracle in (tree.table(), StoredTree(tree)))
     expected = generate(plain, PROMPTS, verifier=verifier, **settings)
-    found = generate(stored, PROMPTS, verifier=ReadingVerifier(verifier), **settings)
-    is_same = expected.sequences() == found.sequences() and torch.equal(expected.queries, found.queries)
-    return is_same and torch.allclose(expected.log_prob, found.log_prob, equal_nan=True)
-
-
-@pytest.mark.parametrize(("memory", "batch_size"), [(1, 1), (1, 64), (7, 5), (1 << 16, 5)])
-@pytest.mark.parametrize("truncation", [{}, {"temperature": 0.7, "top_k": 2}], ids=str)
-@pytest.mark.parametrize("tree", [TREE, WIDE_TREE], ids=str)
-@pytest.mark.parametrize("run", RUNS)
-def test_results_come_from_the_correct_prefixes(run, tree, truncation, memory, batch_size):
-    settings = {"memory": memory, "batch_size": batch_size}
-    assert has_same_results(run, tree, truncation, **settings)
+    for memory, batch_size in ((1, 1), (1, 64), (7, 5), (1 << 16, 5)):
+        settings |= {"memory": memory, "batch_size": batch_size}
+        found = generate(stored, PROMPTS, verifier=ReadingVerifier(verifier), **settings)
+        assert expected.sequences() == found.sequences(), settings
+        assert torch.equal(expected.queries, found.queries), settings
+        assert torch.allclose(expected.log_prob, found.log_prob, equal_nan=True), settings
 
 
 def test_only_new_positions_are_evaluated():

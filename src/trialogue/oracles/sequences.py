@@ -1,6 +1,7 @@
 """Functions on tensors of token sequences."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -38,8 +39,8 @@ def pad_sequences(sequences: Sequence[Sequence[int]], capacity: int | None = Non
     lengths = torch.tensor([len(sequence) for sequence in sequences], dtype=torch.int64)
     longest = int(lengths.max()) if len(sequences) else 0
     tokens = torch.zeros(len(sequences), longest if capacity is None else capacity, dtype=torch.int64)
-    for row, sequence in enumerate(sequences):
-        tokens[row, : len(sequence)] = torch.as_tensor(sequence, dtype=torch.int64)
+    is_token = torch.arange(tokens.shape[1]) < lengths[:, None]
+    tokens[is_token] = torch.tensor(list(chain.from_iterable(sequences)), dtype=torch.int64)
     return tokens, lengths
 
 

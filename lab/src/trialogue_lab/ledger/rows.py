@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from pandas import DataFrame
 
 
@@ -59,9 +60,9 @@ class Rows(Mapping[str, DataFrame]):
             `rows.where("training", data="unseen")`
         """
         table = self[kind]
-        for column, value in values.items():
-            table = table[table[column] == value]
-        return table
+        # One selection copies the columns once.
+        masks = [table[column] == value for column, value in values.items()]
+        return table[np.logical_and.reduce(masks)] if masks else table
 
     def require(self, kind: str, /, **values: object) -> DataFrame:
         """Return the rows that `where` selects, of which there must be at least one.

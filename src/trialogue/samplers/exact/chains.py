@@ -10,10 +10,11 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
 from trialogue.arrays import parse_device, real_tensor
-from trialogue.enumeration import Enumeration
+from trialogue.enumeration import enumerate_outcomes
 from trialogue.errors import InputError
 from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, enumerate_sequences
 from trialogue.oracles.whole import require_valid_output
+from trialogue.randomness import Choose
 from trialogue.validation import Count, check
 
 
@@ -50,16 +51,16 @@ def chain_transitions(
 def _transitions(chain: Chain[Any], model: SequenceModel, states: Tensor) -> Tensor:
     """Return the probabilities (rows, V^N) of moving from each of `states` (rows, N) to every state in one step."""
     vocab, (rows, sites) = int(as_model(model).vocab_size), states.shape
-    state, each = chain.init(model, states), torch.arange(rows)
     places = vocab ** torch.arange(sites - 1, -1, -1)
     matrix = torch.zeros(rows, vocab**sites, dtype=torch.float64)
-    enumeration = Enumeration(rows, 1)
+
+    def step(source: Tensor, choose: Choose) -> Tensor:
+        return chain.step(model, chain.init(model, states[source]), choose)[0].tokens.cpu()
+
     with torch.no_grad():
         require_valid_output(as_model(model), states)
-        for weights, tokens in enumeration.branches(
-            lambda: chain.step(model, state, enumeration.choose)[0].tokens
-        ):
-            matrix.index_put_((each, (tokens.cpu() * places).sum(1)), weights, accumulate=True)
+        for source, weights, tokens in enumerate_outcomes(step, rows):
+            matrix.index_put_((source, (tokens * places).sum(1)), weights, accumulate=True)
     return matrix
 
 

@@ -1,7 +1,7 @@
 """Conversion of prompts and stop conditions to the tensors and functions that the engine needs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from typing import TypeGuard, cast
 
 import torch
 from torch import Tensor
@@ -186,7 +186,18 @@ def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
         return tokens, lengths
     if not isinstance(prompts, Iterable):
         raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids")
-    return pad_sequences([token_ids("prompts", prompt).tolist() for prompt in prompts])
+    return pad_sequences(
+        [prompt if _holds_integers(prompt) else token_ids("prompts", prompt).tolist() for prompt in prompts]
+    )
+
+
+def _holds_integers(prompt: object) -> TypeGuard[Sequence[int]]:
+    """Return whether a prompt is a list or tuple of Python integers that fit into int64, and needs no conversion."""
+    return (
+        isinstance(prompt, (list, tuple))
+        and set(map(type, prompt)) <= {int}
+        and -(2**63) <= min(prompt, default=0) <= max(prompt, default=0) < 2**63
+    )
 
 
 def replace_empty_prompts(oracle: Autoregressive, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

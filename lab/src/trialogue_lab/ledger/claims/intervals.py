@@ -65,19 +65,42 @@ def interval(
         Estimate and interval ends. The ends are NaN if there is a single number, or if all numbers are equal and not
         fractions, because the spread between replications is then unknown.
     """
-    if counts is not None and not logarithmic:
-        if counts.identical:
-            return _compute_binomial_interval(
-                float(counts.successes.sum()), float(counts.trials.sum()), alpha
-            )
-        low, high = share_bounds(estimates[None], alpha)
-        return Interval(float(estimates.mean()), float(low[0]), float(high[0]))
-    values = np.log(estimates) if logarithmic else estimates
+    only = (
+        None if counts is None else Counts(*(np.asarray(each)[None] for each in counts[:2]), counts.identical)
+    )
+    return intervals(estimates[None], alpha, logarithmic=logarithmic, counts=only)[0]
+
+
+def intervals(
+    samples: NDArray[np.floating[Any]],
+    alpha: float,
+    *,
+    logarithmic: bool = False,
+    counts: Counts | None = None,
+) -> list[Interval]:
+    """Return the interval that `interval` returns for each of several samples.
+
+    Args:
+        samples: Samples (m, n) of n replications each.
+        alpha: Two-sided error rate. The confidence level is 1 - alpha.
+        logarithmic: Average logarithms, so that the estimate is the geometric mean.
+        counts: Successes (m, n) and trials (m, n), if the numbers are fractions of successes.
+    """
+    is_share = counts is not None and not logarithmic
+    if is_share and counts.identical:
+        totals = zip(counts.successes.sum(1).tolist(), counts.trials.sum(1).tolist(), strict=True)
+        return [_compute_binomial_interval(successes, trials, alpha) for successes, trials in totals]
+    values = np.log(samples) if logarithmic else samples
+    low = high = np.full(len(values), math.nan)
+    if is_share:
+        low, high = share_bounds(values, alpha)
+    elif values.shape[1] > 1:
+        low, high = mean_bounds(values, alpha)
     back = exponential if logarithmic else float
-    if len(values) < 2:
-        return Interval(back(float(values.mean())), math.nan, math.nan)
-    low, high = mean_bounds(values[None], alpha)
-    return Interval(back(float(values.mean())), back(float(low[0])), back(float(high[0])))
+    return [
+        Interval(*map(back, ends))
+        for ends in zip(values.mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
+    ]
 
 
 def _compute_binomial_interval(successes: float, trials: float, alpha: float) -> Interval:

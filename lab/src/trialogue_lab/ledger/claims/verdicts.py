@@ -19,7 +19,7 @@ from trialogue_lab.ledger.claims.answers import ANSWERS as ANSWERS
 from trialogue_lab.ledger.claims.answers import LATE as LATE
 from trialogue_lab.ledger.claims.answers import Answer as Answer
 from trialogue_lab.ledger.claims.claims import ORIGINS, Claim, Origin, Precondition, Registration
-from trialogue_lab.ledger.claims.intervals import Counts, interval
+from trialogue_lab.ledger.claims.intervals import Counts, interval, intervals
 from trialogue_lab.ledger.claims.pilots import Pilot
 from trialogue_lab.ledger.claims.power import power, smallest_effect
 from trialogue_lab.ledger.claims.statistics import Decision, decide
@@ -298,10 +298,12 @@ def _find_decisive_replication(
 ) -> list[str]:
     """Return a remark if leaving out a single replication changes the verdict."""
     # It is enough to leave out one of several equal replications.
-    for index in sorted(np.unique(estimates, return_index=True)[1]):
-        kept = np.arange(len(estimates)) != index
-        kept_counts = counts and Counts(counts.successes[kept], counts.trials[kept], counts.identical)
-        decision = _decide(claim, _compute_interval(claim, estimates[kept], kept_counts, alpha))
+    left_out = np.sort(np.unique(estimates, return_index=True)[1])
+    kept = np.array([np.delete(np.arange(len(estimates)), index) for index in left_out])
+    kept_counts = counts and Counts(*(np.asarray(each)[kept] for each in counts[:2]), counts.identical)
+    found = intervals(estimates[kept], alpha, logarithmic=claim.statistic.logarithmic, counts=kept_counts)
+    for index, one in zip(left_out, found, strict=True):
+        decision = _decide(claim, one)
         if decision != answer:
             return [f"the verdict is {decision} if {claim.unit} {labels[index]} is left out"]
     return []

@@ -49,17 +49,16 @@ class ResultTable:
         Args:
             rows: Measurements of a run, one DataFrame per kind of measurement.
         """
-        try:
-            cells: Any = self.cells(rows) if callable(self.cells) else self.cells
-        except NoRows:
-            return {}
-        if isinstance(cells, DataFrame):
-            cells = cast(Cells, cells.to_dict("index"))
-        return {
-            (str(label), str(head)): _evaluate(cell, rows)
-            for label, line in cells.items()
-            for head, cell in line.items()
-        }
+        if not callable(self.cells):
+            return _evaluate_cells(self.cells, rows)
+        # Several pages show the same table.
+        if self.cells not in rows.computed:
+            try:
+                rows.computed[self.cells] = _evaluate_cells(self.cells(rows), rows)
+            except NoRows:
+                rows.computed[self.cells] = {}
+        found: dict[tuple[str, str], CellValue] = rows.computed[self.cells]
+        return found
 
 
 def result_table(
@@ -85,6 +84,16 @@ class CellValue(NamedTuple):
 
     value: object
     deviation: float = math.nan
+
+
+def _evaluate_cells(cells: "Cells | DataFrame", rows: Rows) -> dict[tuple[str, str], CellValue]:
+    if isinstance(cells, DataFrame):
+        cells = cast(Cells, cells.to_dict("index"))
+    return {
+        (str(label), str(head)): _evaluate(cell, rows)
+        for label, line in cells.items()
+        for head, cell in line.items()
+    }
 
 
 def _evaluate(cell: "Statistic | Series[float] | float | str | None", rows: Rows) -> CellValue:

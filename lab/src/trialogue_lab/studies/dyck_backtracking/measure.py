@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.manifold import TSNE
-from sklearn.metrics.cluster import contingency_matrix
 
 from trialogue.randomness import derive_seed, numpy_generator
 from trialogue.samplers import Backtracking, Samples, generate, truncated
@@ -96,6 +93,8 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> MeasuredRows:
             "error_rate": len(errors.wrong) / int(errors.prompts_tried),
         }
     if seed == config.seeds[0]:
+        from sklearn.manifold import TSNE
+
         perplexity = min(30.0, (len(states) - 1) / 3)
         plane = TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(states.numpy())
         for (x, y), label in zip(plane.tolist(), labels.tolist(), strict=True):
@@ -115,6 +114,8 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> MeasuredRows
         frequent label of their cluster, "correct" or "erroneous". "shuffled_purity" is the purity for randomly permuted
         labels.
     """
+    from sklearn.cluster import KMeans
+
     states, labels = (tensor.numpy() for tensor in models.load_probe_examples(config, seed, artifacts))
     shuffled = numpy_generator(seed, "shuffled labels").permutation(labels)
     for clusters in CLUSTERS:
@@ -266,4 +267,6 @@ def _score(config: Config, samples: Samples) -> dict[str, float]:
 
 def _compute_purity(clusters: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any]]) -> float:
     """Return the fraction of examples (n,) that have the most frequent label of their cluster."""
+    from sklearn.metrics.cluster import contingency_matrix
+
     return float(contingency_matrix(labels, clusters).max(axis=0).sum() / len(labels))

@@ -34,6 +34,12 @@ class Cost(NamedTuple):
     seconds: float
 
 
+_NUMBERS = ("index", "prompt", "accepted", "log_prob", "log_weight", *Cost._fields)
+"""Columns of `Samples` with one number or bool per sample, which `Sample` has too."""
+_ROWS = 1024
+"""Number of samples that iteration converts from tensors at once."""
+
+
 @dataclass(frozen=True)
 class Trace:
     """Record of every change to a sequence during a run, ordered by step.
@@ -121,7 +127,8 @@ class Samples:
         return len(self.lengths)
 
     def __iter__(self) -> Iterator[Sample]:
-        return (self[place] for place in range(len(self)))
+        for first in range(0, len(self), _ROWS):
+            yield from self._rows(first, first + _ROWS)
 
     @overload
     def __getitem__(self, index: int) -> Sample: ...
@@ -132,7 +139,7 @@ class Samples:
     def __getitem__(self, index: int | slice | Sequence[int] | Sequence[bool] | Tensor) -> "Sample | Samples":
         places = _places(index, len(self))
         if isinstance(places, int):
-            return self._sample(places)
+            return next(self._rows(places, places + 1))
         chosen = self.at(places)
         counts = {name: int(getattr(chosen, name).sum()) for name in Cost._fields if name != "seconds"}
         total = Cost(**counts, seconds=float(chosen.seconds.sum()))
@@ -152,27 +159,27 @@ class Samples:
                 columns[name] = [columns[name][place] for place in places.tolist()]
         return Samples(**columns | {"trace": None})
 
-    def _sample(self, place: int) -> Sample:
-        length, start = int(self.lengths[place]), int(self.prompt_lengths[place])
-        prompt, sequence = int(self.prompt[place]), tuple(self.tokens[place, :length].tolist())
-        counts = {name: int(getattr(self, name)[place]) for name in Cost._fields if name != "seconds"}
-        scores = None if self.token_log_probs is None else self.token_log_probs[place, start:length].tolist()
-        return Sample(
-            index=int(self.index[place]),
-            prompt=prompt,
-            tokens=sequence[start:],
-            text=None if self.decode is None else self.decode(sequence[start:]),
-            accepted=bool(self.accepted[place]),
-            stopped=self.stopped[place],
-            error=self.errors[place] if self.errors else None,
-            remark=self.remarks[place] if self.remarks else None,
-            log_prob=float(self.log_prob[place]),
-            log_weight=float(self.log_weight[place]),
-            token_log_probs=scores,
-            seconds=float(self.seconds[place]),
-            parser=self.parsers[prompt] if self.parsers else None,
-            **counts,  # type: ignore[arg-type]
-        )
+    def _rows(self, first: int, last: int) -> Iterator[Sample]:
+        """Yield the samples from `first` to `last` - 1. Each column is converted to a list once."""
+        numbers = {
+            name: column[first:last].tolist()
+            for name, column in vars(self).items()
+            if isinstance(column, Tensor)
+        }
+        token_log_probs = numbers.get("token_log_probs")
+        for row, place in enumerate(range(first, min(last, len(self)))):
+            length, start, prompt = (numbers[name][row] for name in ("lengths", "prompt_lengths", "prompt"))
+            completion = tuple(numbers["tokens"][row][start:length])
+            yield Sample(
+                tokens=completion,
+                text=None if self.decode is None else self.decode(completion),
+                stopped=self.stopped[place],
+                error=self.errors[place] if self.errors else None,
+                remark=self.remarks[place] if self.remarks else None,
+                token_log_probs=None if token_log_probs is None else token_log_probs[row][start:length],
+                parser=self.parsers[prompt] if self.parsers else None,
+                **{name: numbers[name][row] for name in _NUMBERS},
+            )
 
     def __repr__(self) -> str:
         return format_samples(self, len(self), int(self.accepted.sum()), self.total.queries)
