@@ -35,6 +35,7 @@ select_positions = ordered._select
 count_random, count_scheduled = RandomSizes.count, Schedule.count
 run_plan, judge, add = ReMDM.plan, Checked._accepts, exact._Exploration.add
 find_options, multiply = contract.Planned.options, exact._products
+outer, receive = exact._outer, exact._Exploration._receive
 
 
 def lowest_scores(state, scores, *rest):
@@ -58,6 +59,10 @@ def remainder_last(self, block, choose):
 
 def one_pass_late(self, block, choose):
     return count_random(self, block._replace(passes=(block.passes - 1).clamp_min(0)), choose)
+
+
+def share_of_one_pass_more(self, passes):
+    return 1 / (self.passes + 1 - passes).clamp_min(1).double()
 
 
 def strict_threshold(self, block, choose):
@@ -94,6 +99,14 @@ def last_digit_first(options):
         yield rows, factors[:, ::-1], codes
 
 
+def first_digit_highest(options):
+    return outer(options[:, ::-1])
+
+
+def visited_once(self, nodes, masses, expanded):
+    receive(self, nodes, np.minimum(masses, 0.1), expanded)
+
+
 def all_tokens(self, tokens, lengths, free, vocab_size):
     return judge(self, tokens, torch.full_like(lengths, tokens.shape[1]), free, vocab_size)
 
@@ -106,10 +119,11 @@ def canvas_only(self, state):
 MUTANTS = [
     ("ordered", ordered, "_select", lowest_scores),
     ("ordered", ordered, "_current_block", lambda state, width: state.free),
-    ("ordered", ordered, "choose_members", uniform_members),
+    ("corrected", ordered, "choose_members", uniform_members),
     ("ordered", contract.Drawing, "distribution", truncated_first),
     ("ordered", Schedule, "count", remainder_last),
     ("ordered", RandomSizes, "count", one_pass_late),
+    ("ordered", RandomSizes, "share", share_of_one_pass_more),
     ("ordered", Permutation, "scores", lambda self, x: -torch.tensor(self.positions).expand(len(x), -1)),
     ("scored", Entropy, "scores", lambda self, x: Confidence().scores(x)),
     ("scored", Margin, "scores", lambda self, x: Confidence().scores(x)),
@@ -121,7 +135,8 @@ MUTANTS = [
     ("remdm", ReMDM, "plan", masked_prompt),
     ("remdm", contract.Planned, "options", never_masked),
     ("ordered", exact, "_products", last_digit_first),
-    ("ordered", exact, "_visits_of_short", lambda size, *moves: np.ones(size)),
+    ("remdm", exact, "_outer", first_digit_highest),
+    ("ordered", exact._Exploration, "_receive", visited_once),
     ("remdm", contract, "flip", lambda p, choose: p > 0.5),
     ("corrected", remasking, "_DRAWING", contract.Drawing(0.5, 1.0)),
     (

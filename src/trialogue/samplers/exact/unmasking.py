@@ -38,9 +38,9 @@ _STATES_AT_ONCE = 1024
 _OUTCOMES_AT_ONCE = 1 << 20
 _LARGEST_CODE = 1 << 24
 """Largest number of a canvas, which bounds the size of a table."""
+_DENSE = 64
+"""Factor by which an entry of a matrix product costs less than an outcome of `_products`."""
 _UNKNOWN = np.iinfo(np.int64).min
-_PASSES = 100
-"""Chains that certainly end within this number of passes are solved pass by pass."""
 
 
 @dataclass(frozen=True)
@@ -96,19 +96,38 @@ def unmasking_distribution(
     require_unmasking(sampler)
     oracle = require_masked(model)
     prompts: Any = prompt if prompt is None else prompt[None] if isinstance(prompt, Tensor) else [prompt]
-    chain = _Exploration(sampler, oracle, max_states)
+    start = sampler.init(*prompt_canvas(oracle, prompts, length))
     with torch.no_grad(), tqdm(desc="states", unit="state", disable=not progress, leave=False) as bar:
-        chain.add(sampler.init(*prompt_canvas(oracle, prompts, length)))
-        while chain.expand():
-            bar.update(chain.states - bar.n)
+        for stores_moves in (False, True):
+            chain = _Exploration(sampler, oracle, max_states, stores_moves)
+            chain.add(start)
+            bar.reset()
+            while chain.expand():
+                bar.update(chain.states - bar.n)
+            if not chain.returns:
+                break
     return chain.solve(eos)
 
 
 class _Exploration:
-    """Enumeration of the states that a sampler can reach, with the probabilities of moving between them."""
+    """Enumeration of the states that a sampler can reach, with the probabilities of moving between them.
 
-    def __init__(self, sampler: Unmasking[Any], model: Masked, max_states: int) -> None:
+    If every state leads to states that are expanded later, the expected visits of a state are known before its
+    expansion, so that moves need not be stored. Otherwise, `returns` becomes True, and the exploration must be
+    repeated.
+
+    Args:
+        sampler: The sampler.
+        model: The model.
+        max_states: Largest number of states.
+        stores_moves: Whether to store all moves between states.
+    """
+
+    def __init__(self, sampler: Unmasking[Any], model: Masked, max_states: int, stores_moves: bool) -> None:
         self._sampler, self._model, self._max_states = sampler, model, max_states
+        self._stores_moves, self.returns = stores_moves, False
+        # Expected visits of the states found so far, and probabilities of the outputs, unless moves are stored.
+        self._visits, self._masses = np.ones(1), np.zeros(1)
         # States that have been found since the last expansion, which began with number `_expanded`.
         self._waiting: list[Any] = []
         self._expanded = 0
@@ -151,8 +170,8 @@ class _Exploration:
         return torch.tensor(places, dtype=torch.int64)
 
     def expand(self) -> bool:
-        """Take one step from each new state, with all outcomes. Returns whether there were any."""
-        if self._expanded == self.states:
+        """Take one step from each new state, with all outcomes. Returns whether the exploration goes on."""
+        if self._expanded == self.states or self.returns:
             return False
         states = map_fields(lambda *parts: torch.cat(parts), *self._waiting)
         self._waiting = []
@@ -172,7 +191,11 @@ class _Exploration:
             len(state.tokens),
         )
         for source, weight, after in outcomes:
-            self._record((first + source).numpy(), self._classify(after), weight.numpy())
+            sources, nodes, weights = (first + source).numpy(), self._classify(after), weight.numpy()
+            if self._stores_moves:
+                self._record(sources, nodes, weights)
+            else:
+                self._receive(nodes, self._visits[sources] * weights, first + len(state.tokens))
 
     def _is_planned(self, state: Any) -> bool:
         """Return whether the sampler plans its passes, and the canvases after a pass have small numbers."""
@@ -190,11 +213,19 @@ class _Exploration:
         )
         for source, weight, plan in plans:
             options = sampler.options(select(state, source), plan, conditionals[source]).cpu().numpy()
-            for rows, factors, codes in _products(options):
-                codes += plan.passes.cpu().numpy()[rows, None] * self._canvases
-                nodes = self._find(codes, state.free[:1])
-                sources = np.repeat((first + source).numpy()[rows], factors.shape[1])
-                self._record(sources, nodes.ravel(), (factors * weight.numpy()[rows, None]).ravel())
+            sources, weights = (first + source).numpy(), weight.numpy()
+            offsets = plan.passes.cpu().numpy()[:, None] * self._canvases
+            if self._stores_moves:
+                for rows, factors, codes in _products(options):
+                    nodes, shares = (
+                        self._find(codes + offsets[rows], state.free[:1]),
+                        factors * weights[rows, None],
+                    )
+                    self._record(np.repeat(sources[rows], codes.shape[1]), nodes.ravel(), shares.ravel())
+            else:
+                mass = _total_mass(options, offsets, self._visits[sources] * weights, self._canvases)
+                reached = np.flatnonzero(mass)
+                self._receive(self._find(reached, state.free[:1]), mass[reached], first + len(state.tokens))
 
     def _find(self, codes: Any, free: Tensor) -> Any:
         """Return the result of `_classify` for the canvases with the numbers `codes`."""
@@ -233,6 +264,23 @@ class _Exploration:
             ]
         return nodes
 
+    def _receive(self, nodes: Any, masses: Any, expanded: int) -> None:
+        """Add to the expected visits of the states, and to the probabilities of the outputs, that `_classify` returns.
+
+        Args:
+            nodes: Results (n,) of `_classify`.
+            masses: Their expected visits (n,).
+            expanded: Number of states whose visits must not change any more.
+        """
+        going = nodes >= 0
+        self.returns |= bool((nodes[going] < expanded).any())
+        missing = self.states - len(self._visits)
+        self._visits = np.pad(self._visits, (0, missing)) + np.bincount(
+            nodes[going], masses[going], self.states
+        )
+        outputs = np.bincount(-1 - nodes[~going], masses[~going], len(self._outputs))
+        self._masses = np.pad(self._masses, (0, len(outputs) - len(self._masses))) + outputs
+
     def _record(self, sources: Any, nodes: Any, weights: Any) -> None:
         """Store the probabilities of moving from states to the states and outputs that `_classify` returns."""
         going = nodes >= 0
@@ -244,48 +292,68 @@ class _Exploration:
 
     def solve(self, eos: int | None) -> UnmaskingDistribution:
         """Return the output distribution and the expected costs."""
-        source, target, probability = _joined(self._moves)
-        state, output, ending = _joined(self._ends)
-        size = self.states
-        visits, never_ends = _visits_of_short(size, source, target, probability), 0.0
-        if visits is None:
+        size, visits, masses, never_ends = self.states, self._visits, self._masses, 0.0
+        if self._stores_moves:
+            source, target, probability = _joined(self._moves)
+            state, output, ending = _joined(self._ends)
             transitions = coo_array((probability, (source, target)), shape=(size, size)).tocsr()
             chain = AbsorbingChain(transitions, np.bincount(state, ending, size).astype(np.float64))
             visits, never_ends = chain.visits, chain.never_ends
-        masses = np.bincount(output, visits[state] * ending, len(self._outputs)).tolist()
-        require_distribution("probabilities", masses, never_ends)
+            masses = np.bincount(output, visits[state] * ending, len(self._outputs))
+        require_distribution("probabilities", masses.tolist(), never_ends)
         probabilities = dict[Sequence_, float]()
-        for text, mass in zip(self._outputs, masses, strict=True):
+        for text, mass in zip(self._outputs, masses.tolist(), strict=True):
             if text is not None:
                 end = int(ends(torch.tensor([text]), eos)[0])
                 probabilities[text[:end]] = probabilities.get(text[:end], 0.0) + mass
         return UnmaskingDistribution(
             probabilities=probabilities,
-            rejected=masses[0],
+            rejected=float(masses[0]),
             expected_passes=math.fsum(visits),
             expected_positions=float(visits @ np.array(self._positions)),
             states=size,
         )
 
 
-def _visits_of_short(size: int, source: Any, target: Any, probability: Any) -> Any:
-    """Return the expected visits of the states of a chain that ends after few passes, and None for other chains.
+def _total_mass(options: Any, offsets: Any, masses: Any, canvases: int) -> Any:
+    """Return the total mass of each sequence of digits after a pass.
 
     Args:
-        size: Number of states. The chain starts in the first one.
-        source: State before each move.
-        target: State after each move.
-        probability: Probability of each move.
+        options: Probabilities (rows, length, digits) float64 of the digits of each position.
+        offsets: Numbers (rows, 1) that are added to the sequences of each row.
+        masses: Mass (rows,) of each row.
+        canvases: Number of sequences.
     """
-    now: Any = np.zeros(size)
-    now[0] = 1.0
-    visits = now.copy()
-    for _ in range(_PASSES):
-        now = np.bincount(target, now[source] * probability, size)
-        if not now.any():
-            return visits
-        visits += now
-    return None
+    total = np.zeros(int(offsets.max()) + canvases)
+    outcomes = (options > 0).sum(2).prod(1).sum()
+    if outcomes * _DENSE > len(options) * canvases:
+        half = options.shape[1] // 2
+        for offset in np.unique(offsets):
+            chosen = offsets[:, 0] == offset
+            low, high = _outer(options[chosen, :half]), _outer(options[chosen, half:])
+            total[offset : offset + canvases] += ((high * masses[chosen, None]).T @ low).ravel()
+        return total
+    codes, shares, waiting = list[Any](), list[Any](), 0
+    for rows, factors, sequences in _products(options):
+        sequences += offsets[rows]
+        factors *= masses[rows, None]
+        codes.append(sequences.ravel())
+        shares.append(factors.ravel())
+        waiting += sequences.size
+        if waiting >= len(total):
+            total += np.bincount(np.concatenate(codes), np.concatenate(shares), len(total))
+            codes, shares, waiting = [], [], 0
+    if waiting:
+        total += np.bincount(np.concatenate(codes), np.concatenate(shares), len(total))
+    return total
+
+
+def _outer(options: Any) -> Any:
+    """Return the probabilities (rows, digits^length) of all sequences of digits, of which the first is the lowest."""
+    product = np.ones((len(options), 1))
+    for site in range(options.shape[1]):
+        product = (options[:, site, :, None] * product[:, None]).reshape(len(options), -1)
+    return product
 
 
 def _products(options: Any) -> Iterator[tuple[Any, Any, Any]]:

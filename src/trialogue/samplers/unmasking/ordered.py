@@ -10,7 +10,7 @@ from trialogue.randomness import Choose
 from trialogue.samplers.chains.subsets import choose_members
 from trialogue.samplers.unmasking.contract import Canvas, Drawing, Plan, Planned, Unmasking, rounded
 from trialogue.samplers.unmasking.orders import Confidence, Order, Random, Ties
-from trialogue.samplers.unmasking.sizes import Block, Fixed, Size
+from trialogue.samplers.unmasking.sizes import Block, Fixed, RandomSizes, Size
 from trialogue.validation import Count, NonNegative, PositiveShare, validated
 
 
@@ -70,7 +70,7 @@ class Ordered(Planned):
         return _select(state, scores, self.size, self.order.ties, self.blocks, choose)
 
     def plan(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Plan:
-        """Select the positions that the next pass reveals.
+        """Select the positions that the next pass reveals, or return the probabilities of independent positions.
 
         Args:
             state: State before the pass.
@@ -80,6 +80,10 @@ class Ordered(Planned):
         Returns:
             The plan of the pass.
         """
+        if isinstance(self.order, Random) and isinstance(self.size, RandomSizes) and self.blocks is None:
+            # A binomial number of positions in random order is a set of independent positions.
+            share = self.size.share(state.passes)
+            return Plan(torch.where(state.masked, share[:, None], 0.0), state.passes + 1)
         selected = self.select(state, conditionals, choose)
         return Plan(selected.double(), self.advance(state, state.tokens, selected).passes)
 

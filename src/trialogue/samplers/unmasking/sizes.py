@@ -156,12 +156,16 @@ class RandomSizes(Size):
     passes: Count = 8
     counts_passes: ClassVar[bool] = True
 
+    def share(self, passes: Tensor) -> Tensor:
+        """Return the probability (rows,) float64 that a masked position is revealed after `passes` (rows,) passes."""
+        return 1 / (self.passes - passes).clamp_min(1).double()
+
     def count(self, block: Block, choose: Choose) -> Tensor:
         """Draw the number of positions (rows,) for a `block` with `choose`."""
         rows = block.masked.any(1).nonzero()[:, 0]
         masked = block.masked.sum(1)[rows, None].double()
         number = torch.arange(block.masked.shape[1] + 1, device=rows.device).double()
-        share = 1 / (self.passes - block.passes[rows, None]).clamp_min(1)
+        share = self.share(block.passes[rows, None])
         log_weights = (
             -torch.lgamma(number + 1)
             - torch.lgamma((masked - number).clamp_min(0) + 1)
