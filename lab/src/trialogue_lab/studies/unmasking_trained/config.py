@@ -79,6 +79,7 @@ PRESETS = {
         seeds=(1001, 1002, 1003), addition_steps=(500, 600, 800, 1000, 1300), digits=3, sums=20_000
     ),
     "default": Config(),
-    "night": Config(seeds=tuple(range(1, 33))),
+    # Other seeds than `default`, which leaves claims undecided.
+    "night": Config(seeds=tuple(range(101, 125))),
 }
 """The networks of the pilot did not learn to add numbers of three digits, so that the other presets have two."""
