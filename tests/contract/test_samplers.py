@@ -44,7 +44,7 @@ SETTINGS = {
     "block-best-of-n": {"block_tokens": 2},
     "block-value-guided": {"block_tokens": 2},
     "power-metropolis": {"num_steps": 2},
-    "stationary-value-guided": {"steps": 4},
+    "stationary-value-guided": {"steps": 8},  # with fewer steps, most walks are repeated
 }
 """Required fields of samplers, and fields that shorten the tests."""
 

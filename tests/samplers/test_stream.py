@@ -153,9 +153,11 @@ def test_samples_can_be_indexed():
         _ = generate(oracle, ["the"], max_new_tokens=2)[0].parsed
 
 
-def test_samples_keep_their_index_and_reject_invalid_indices():
+def test_samples_keep_their_index_and_reject_invalid_indices(monkeypatch):
+    monkeypatch.setattr("trialogue.samplers.prefix.output.samples._ROWS", 3)
     samples = generate(COIN, **settings(num_samples=4))
     assert [sample.index for sample in samples] == list(range(8))
+    assert list(samples) == [samples[place] for place in range(8)]
     assert (samples[3:][0].index, samples[3:][2:][-1].index, samples[torch.tensor(-1)].index) == (3, 7, 7)
     assert [sample.index for sample in samples[::-1]] == [7, 6, 5, 4, 3, 2, 1, 0]
     assert [sample.index for sample in samples[[-1, 2]]] == samples[[-1, 2]].index.tolist() == [7, 2]
