@@ -298,7 +298,7 @@ def test_the_change_of_brackets_states_the_excess_loss(last, words):
         return Series(name, [single_quantity("correct", Point(0.5, 0.4, 0.6), finding="It closes {}"), curve])
 
     change = describe_change("brackets", [series("a", (1.0, 0.9, 1.1)), series("b", last)])
-    assert "The loss above that of a perfect model, after 32 or more brackets, " in change
+    assert "The excess loss over a perfect model, after 32 or more brackets, " in change
     assert words in change
     assert ("The intervals overlap." in change) == (words == "changed")
 

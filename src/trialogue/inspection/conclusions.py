@@ -93,6 +93,12 @@ def describe_change(measure: str, series: Sequence[Series], *, is_training: bool
     found = [(one.name, quantity) for one in series if (quantity := main_quantity(measure, one))]
     if len(found) < 2:
         return ""
+    stated = _describe_main_change(measure, found, is_training=is_training)
+    return stated + (_describe_excess_loss(series) if measure == "brackets" else "")
+
+
+def _describe_main_change(measure: str, found: Sequence[tuple[str, Quantity]], *, is_training: bool) -> str:
+    """Return sentences about how a quantity changed, which is given with the name of each series."""
     labels, quantity = [name for name, _ in found], found[0][1]
     points = [one.points[-1] for _, one in found]
     first, last = points[0], points[-1]
@@ -123,8 +129,6 @@ def describe_change(measure: str, series: Sequence[Series], *, is_training: bool
             stated += f" In between, it was {side}: {format_point(point)} ({label})."
     if quantity.exact is not None and measure != "decoding":
         stated += f" A perfect model has {_format(quantity.exact)}."
-    if measure == "brackets":
-        stated += _describe_excess_loss(series)
     return stated
 
 
@@ -137,7 +141,7 @@ def _describe_excess_loss(series: Sequence[Series]) -> str:
     change = {"higher": "rose", "lower": "fell"}.get(_compare(last, first), "changed")
     doubt = " The intervals overlap." if _compare(last, first) == "overlap" else ""
     return (
-        f" The loss above that of a perfect model, after {last.at:g} or more brackets, {change} from "
+        f" The excess loss over a perfect model, after {last.at:g} or more brackets, {change} from "
         f"{format_point(first)} to {format_point(last)} nats per bracket.{doubt}"
     )
 
