@@ -65,8 +65,8 @@ def interval(
         Estimate and interval ends. The ends are NaN if there is a single number, or if all numbers are equal and not
         fractions, because the spread between replications is then unknown.
     """
-    only = (
-        None if counts is None else Counts(*(np.asarray(each)[None] for each in counts[:2]), counts.identical)
+    only = counts and Counts(
+        np.asarray(counts.successes)[None], np.asarray(counts.trials)[None], counts.identical
     )
     return intervals(estimates[None], alpha, logarithmic=logarithmic, counts=only)[0]
 
@@ -86,13 +86,13 @@ def intervals(
         logarithmic: Average logarithms, so that the estimate is the geometric mean.
         counts: Successes (m, n) and trials (m, n), if the numbers are fractions of successes.
     """
-    is_share = counts is not None and not logarithmic
-    if is_share and counts.identical:
-        totals = zip(counts.successes.sum(1).tolist(), counts.trials.sum(1).tolist(), strict=True)
+    shares = None if logarithmic else counts
+    if shares is not None and shares.identical:
+        totals = zip(shares.successes.sum(1).tolist(), shares.trials.sum(1).tolist(), strict=True)
         return [_compute_binomial_interval(successes, trials, alpha) for successes, trials in totals]
     values = np.log(samples) if logarithmic else samples
     low = high = np.full(len(values), math.nan)
-    if is_share:
+    if shares is not None:
         low, high = share_bounds(values, alpha)
     elif values.shape[1] > 1:
         low, high = mean_bounds(values, alpha)

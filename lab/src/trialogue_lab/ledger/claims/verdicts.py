@@ -300,7 +300,9 @@ def _find_decisive_replication(
     # It is enough to leave out one of several equal replications.
     left_out = np.sort(np.unique(estimates, return_index=True)[1])
     kept = np.array([np.delete(np.arange(len(estimates)), index) for index in left_out])
-    kept_counts = counts and Counts(*(np.asarray(each)[kept] for each in counts[:2]), counts.identical)
+    kept_counts = counts and Counts(
+        np.asarray(counts.successes)[kept], np.asarray(counts.trials)[kept], counts.identical
+    )
     found = intervals(estimates[kept], alpha, logarithmic=claim.statistic.logarithmic, counts=kept_counts)
     for index, one in zip(left_out, found, strict=True):
         decision = _decide(claim, one)
