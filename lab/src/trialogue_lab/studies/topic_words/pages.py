@@ -14,9 +14,9 @@ def _words_figure(rows: Rows) -> Drawing:
     table = rows["pair"]
     words = list(dict.fromkeys([*table["first"], *table.second]))
     cosines = [[1.0] * len(words) for _ in words]
-    for pair in table.itertuples():
-        one, other = words.index(pair.first), words.index(pair.second)
-        cosines[one][other] = cosines[other][one] = pair.cosine
+    for first, second, cosine in zip(table["first"], table.second, table.cosine, strict=True):
+        one, other = words.index(first), words.index(second)
+        cosines[one][other] = cosines[other][one] = float(cosine)
     shown = axes.imshow(cosines, cmap="viridis", vmin=0, vmax=1)
     axes.set_xticks(range(len(words)), words, rotation=90)
     axes.set_yticks(range(len(words)), words)
