@@ -5,6 +5,7 @@ import math
 import pickle
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from generation.generate_calls import MODEL, PROMPTS, Reader, draw, inputs
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate import RejectedSamplesError, call, decoding, oracles, processors
+from trialogue.generation.custom_generate import rejected as rejections
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Ancestral, MaskedDecoding, Rejection, WeightedRejection
@@ -237,6 +239,23 @@ def test_rejected_samples_raise_or_warn():
     assert torch.equal(sequences, caught.value.sequences)
     assert torch.equal(draw(rejected="keep", **rule), sequences)
     assert draw(num_return_sequences=2).shape[0] == 6
+
+
+@pytest.mark.parametrize(
+    ("tokens", "start", "reason"),
+    [
+        ([5, 6, 0], 1, "eos"),
+        ([5, 6, 6, 0], 1, "eos"),
+        ([5, 0], 2, "stop"),  # the end of the prompt
+        ([5, 6, 6, 6], 1, "max_new_tokens"),
+        ([5] * 8, 6, "context"),
+        ([5, 6], 1, "stop"),
+    ],
+)
+def test_the_end_of_a_rejected_sample_is_explained(tokens: list[int], start: int, reason: str):
+    lengths, starts = torch.tensor([len(tokens)]), torch.tensor([start])
+    samples = SimpleNamespace(tokens=torch.tensor([tokens]), lengths=lengths, prompt_lengths=starts)
+    assert rejections._end_reason(samples, 0, 3, SimpleNamespace(eos=0, max_length=8)) == reason
 
 
 def test_an_exhausted_budget_is_a_reason():

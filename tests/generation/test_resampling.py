@@ -3,11 +3,13 @@
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from generation.command import CAT, REGEX, read_samples
+from trialogue.generation import outputs
 
 WEIGHTED = f"--verifier {REGEX} --sampler weighted-rejection --n 4 --out out.jsonl"
 HOPELESS = "--verifier python:rules.py:has_dog --verifier-scope sequence --verifier-whole"
@@ -47,6 +49,28 @@ def test_a_low_effective_sample_size_is_reported(options, warning, shell):
         r"trialogue: the effective sample size is as low as [\d.]+(.*?) not estimate", result.err
     )
     assert (found is None) if warning is None else re.fullmatch(warning, found[1])
+
+
+@pytest.mark.parametrize(
+    ("equal", "samples", "resample", "is_low"),
+    [
+        (1, 4, True, True),
+        (3, 4, True, False),  # at least half of the samples
+        (1, 9, False, False),
+        (1, 10, False, True),
+        (9, 40, False, True),
+        (11, 40, False, False),
+        (0, 40, False, False),
+    ],
+)
+def test_the_effective_sample_size_is_low_below_ten_and_below_half_of_the_samples(
+    equal, samples, resample, is_low
+):
+    settings = SimpleNamespace(prompts=[SimpleNamespace(id=0)], sampling=SimpleNamespace(resample=resample))
+    records = [{"id": 0, "log_weight": -3.0 if sample < equal else None} for sample in range(samples)]
+    remarks = [f"the effective sample size is as low as {equal:.1f} of {samples} samples: "] * is_low
+    found = [*outputs._weight_remarks(records, settings)]
+    assert [remark.partition("do not")[0] for remark in found] == remarks
 
 
 def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):

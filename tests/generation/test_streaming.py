@@ -112,6 +112,15 @@ def test_text_above_the_screen_is_marked(monkeypatch):
     assert terminal.text().endswith("\n↶\nb")
 
 
+def test_unchanged_lines_above_the_screen_are_not_rewritten(monkeypatch):
+    monkeypatch.setenv("LINES", "1")
+    terminal = Terminal()
+    live = LiveText(terminal)
+    live.show("a\nb\nc")
+    live.show("a\nb\nd")
+    assert terminal.text() == "a\nb\nd"
+
+
 def test_control_characters_are_displayed_as_symbols():
     terminal = Terminal()
     LiveText(terminal).end("a\x1b[2Jb\rc\td\x7f\x9f\xa0")

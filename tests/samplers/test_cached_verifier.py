@@ -89,6 +89,19 @@ def test_masks_reduce_the_calls_of_other_verifiers(dtype, masks_first):
     assert [mask.calls for mask in masks] == [[], []]
 
 
+def test_only_the_children_that_are_kept_have_values():
+    verifier = Recording(lambda prefix: True)
+    judge = CachedVerifier(verifier, batch_of(TREE.table(), PREFIXES[:2], 4))
+    log_probs = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]]).log()
+
+    def most_likely(weights):
+        return weights.masked_fill(weights < weights.amax(1, keepdim=True), -math.inf)
+
+    values = judge.leading_children(torch.arange(2), log_probs, verdicts=True, cut=most_likely)
+    assert values.tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert verifier.calls == [(0, 0), (1, 0, 1)]
+
+
 def test_children_are_evaluated_in_small_batches_of_their_own_length():
     forks, values, tree = [], [], RandomTree(99, vocab=7, horizon=4)
 

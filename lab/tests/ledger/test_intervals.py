@@ -192,6 +192,16 @@ def test_power_is_the_share_of_decided_runs(criterion: Criterion, replications: 
         assert power(of_logarithms, np.exp(pilot), replications, 0.01) == pytest.approx(linear)
 
 
+@pytest.mark.parametrize("replications", [5, 20])
+def test_power_does_not_depend_on_the_sign(replications: int) -> None:
+    pilot = np.array([1.4, 1.9, 2.4, 1.6])
+    below, above = (
+        power(value < 1.3, pilot, replications, 0.05),
+        power(value > -1.3, -pilot, replications, 0.05),
+    )
+    assert below == pytest.approx(above, abs=0.005)  # the ends of 2,000 simulated intervals differ
+
+
 def test_power_without_spread_is_unknown() -> None:
     assert math.isnan(power(value > 1, np.array([2.0, 2.0]), 5, 0.05))
     assert math.isnan(power(value > 1, np.array([]), 5, 0.05))
