@@ -154,6 +154,10 @@ def test_a_precondition_is_decided_by_a_mean(criterion: Criterion, reason: str) 
             "a = 1 (default: 9), b = 2 (default: 9), c = 3 (default: 9)",
         ),
         (
+            dict.fromkeys("abcd", (1, 9)),
+            "a = 1 (default: 9), b = 1 (default: 9), c = 1 (default: 9) and 1 other setting",
+        ),
+        (
             dict.fromkeys("abcde", (1, 9)),
             "a = 1 (default: 9), b = 1 (default: 9), c = 1 (default: 9) and 2 other settings",
         ),

@@ -1,9 +1,9 @@
 """Conversion of samples to JSON records, for output files and server responses."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trialogue.display.numbers import finite_or_none
 from trialogue.generation.field_confidence import confidence_record
 from trialogue.generation.output.outcomes import SampleOutcome, sample_outcomes
 from trialogue.generation.output.sink import Record
@@ -137,8 +137,3 @@ def compare_generation_config(config: Mapping[str, Any], sampling: Sampling) -> 
         if name == "eos_token_id" or (name in active and active[name] == value)
     }
     return {"used": used, "ignored": {name: value for name, value in config.items() if name not in used}}
-
-
-def finite_or_none(number: float) -> float | None:
-    """Return `number`, or None if it is infinite or NaN, because JSON cannot represent these."""
-    return number if math.isfinite(number) else None

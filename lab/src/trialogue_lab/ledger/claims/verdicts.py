@@ -219,7 +219,8 @@ def _find_obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence
             f"{name} = {_shorten(mine)} (default: {_shorten(full)})"
             for name, (mine, full) in evidence.reduced.items()
         ]
-        more = f" and {len(fields) - 3} other settings" if len(fields) > 3 else ""
+        others = len(fields) - 3
+        more = f" and {others} other setting{'s' * (others > 1)}" if others > 0 else ""
         return f"the run is smaller than the preset default: {', '.join(fields[:3])}{more}"
     for precondition in claim.preconditions:
         if obstacle := _explain_unmet(precondition, evidence.rows):
