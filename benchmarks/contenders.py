@@ -10,6 +10,7 @@ from llguidance.hf import from_tokenizer
 from transformers import DynamicCache
 
 from constrained import EVERY_TOKENIZATION, Guidance
+from trialogue.models.hub.opening import TextModel
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.oracles import Verifier
 from trialogue.samplers import (
@@ -35,6 +36,11 @@ Run = Callable[[], int]
 """Function that generates once and returns the number of sampled tokens."""
 
 
+def sampling(new_tokens: int) -> dict[str, Any]:
+    """Return the settings of `generate` that sample a number of tokens at temperature 1."""
+    return {"do_sample": True, "top_k": 0, "max_new_tokens": new_tokens, "min_new_tokens": new_tokens}
+
+
 def bare(oracle: PretrainedOracle, batch: int) -> Run:
     model, ids = oracle.model, oracle.tokenization.encode(PROMPT)
 
@@ -51,10 +57,10 @@ def bare(oracle: PretrainedOracle, batch: int) -> Run:
     return run
 
 
-def library(oracle: PretrainedOracle, batch: int, guided: bool = False) -> Run:
+def library(oracle: PretrainedOracle, batch: int, guided: bool = False, new_tokens: int = NEW_TOKENS) -> Run:
     """Return a run of `generate` of transformers, optionally with llguidance's mask for `REGEX`."""
     ids = torch.tensor([oracle.tokenization.encode(PROMPT)] * batch)
-    settings = {"do_sample": True, "top_k": 0, "max_new_tokens": NEW_TOKENS, "min_new_tokens": NEW_TOKENS}
+    settings = sampling(new_tokens)
     tokenizer = from_tokenizer(oracle.tokenization.tokenizer) if guided else None
     grammar = f"start: /{regex_to_lark(REGEX, '')}/\n{EVERY_TOKENIZATION}"
 
@@ -72,11 +78,12 @@ def library(oracle: PretrainedOracle, batch: int, guided: bool = False) -> Run:
 
 
 def ours(
-    oracle: PretrainedOracle,
+    oracle: TextModel,
     batch: int,
     sampler: Any,
     verifier: Callable[[], Verifier] | None = None,
     ragged: bool = False,
+    new_tokens: int = NEW_TOKENS,
 ) -> Run:
     """Return a run of a sampler, which counts model calls.
 
@@ -86,6 +93,7 @@ def ours(
         sampler: Sampler.
         verifier: Function that creates a verifier for each run.
         ragged: Whether to shorten each prompt by one token more than the previous one.
+        new_tokens: Number of new tokens.
     """
     ids = oracle.tokenization.encode(PROMPT)
     samples = max(1, batch // sampler.rows_per_sample)
@@ -94,7 +102,7 @@ def ours(
     def run() -> int:
         judge = None if verifier is None else verifier()
         taken = generate(
-            oracle, prompts, sampler=sampler, verifier=judge, max_new_tokens=NEW_TOKENS, batch_size=batch
+            oracle, prompts, sampler=sampler, verifier=judge, max_new_tokens=new_tokens, batch_size=batch
         )
         return taken.total.queries
 
