@@ -38,6 +38,7 @@ class CompiledDecoder:
             # Processes with one thread each would otherwise share one core.
             "ENABLE_CPU_PINNING": False,
             "INFERENCE_PRECISION_HINT": self.precision,
+            # In the default of 8 bits, the keys of a block share scales, which depend on removed tokens too.
             "KV_CACHE_PRECISION": self.precision,
             # Rounded activations would change the distributions more than the codes of the weights.
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
