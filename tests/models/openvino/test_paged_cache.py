@@ -1,6 +1,5 @@
 """The paged cache gives every row the values of a cache that stores each row separately."""
 
-import gc
 from collections.abc import Iterator
 
 import numpy as np
@@ -60,7 +59,7 @@ def schedule(seed: int) -> Iterator[tuple[str, np.random.Generator]]:
         yield str(name), draw
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_writes_copies_and_forks(seed):
     pool, number = new_pool(), 0
     pairs = [(PagedCache(pool, ROWS, CAPACITY), Reference(ROWS))]
@@ -89,7 +88,6 @@ def test_writes_copies_and_forks(seed):
         if len(pairs) > 3:
             pairs.pop(int(draw.integers(len(pairs))))
         del cache, reference
-        gc.collect()
         for pair in pairs:
             assert_equal(*pair)
         count_references(pool, [cache for cache, _ in pairs])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,18 @@ class CompiledDecoder:
     """Decoder and output head, compiled by OpenVINO for the CPU with the current number of threads of torch.
 
     Args:
-        decoder: Sizes and weights.
+        decoder: Sizes and weights, which are not kept.
+        read: Function that returns the decoder once more, for contexts that record hidden states.
         precise: Compute in float32, even if the processor has faster products in bfloat16.
     """
 
-    def __init__(self, decoder: Decoder, precise: bool) -> None:
+    def __init__(self, decoder: Decoder, read: Callable[[], Decoder], precise: bool) -> None:
         self._ov = from_extra("openvino", "openvino")
-        self._decoder = decoder
+        self._read = read
+        self._stores, self._block_shape = (
+            2 * len(decoder.blocks),
+            (decoder.key_heads, BLOCK_SIZE, decoder.head_size),
+        )
         core = self._ov.Core()
         default = core.get_property("CPU", "INFERENCE_PRECISION_HINT").get_type_name()
         self.precision = "f32" if precise or default == "dynamic" else default
@@ -44,11 +49,9 @@ class CompiledDecoder:
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
         }
         self._core = core
-        self._bodies: dict[tuple[int, ...], _Body] = {}
-
-    @cached_property
-    def _head(self) -> Any:
-        return self._compile(DecoderGraph(self._decoder).head()).create_infer_request()
+        graph = DecoderGraph(decoder)
+        self._head = self._compile(graph.head()).create_infer_request()
+        self._bodies: dict[tuple[int, ...], _Body] = {(): _Body(self._compile(graph.body()))}
 
     def logits(self, states: Tensor) -> Tensor:
         """Map hidden states (n, width) float32 to logits (n, vocab) float32."""
@@ -58,14 +61,12 @@ class CompiledDecoder:
     def body(self, layers: tuple[int, ...]) -> _Body:
         """Return the decoder without its head, which also returns the residual streams after `layers`."""
         if layers not in self._bodies:
-            self._bodies[layers] = _Body(self._compile(DecoderGraph(self._decoder).body(layers)))
+            self._bodies[layers] = _Body(self._compile(DecoderGraph(self._read()).body(layers)))
         return self._bodies[layers]
 
     def pool(self, blocks: int) -> BlockPool:
         """Return memory for the keys and values of a number of blocks."""
-        decoder = self._decoder
-        shape = (decoder.key_heads, BLOCK_SIZE, decoder.head_size)
-        return BlockPool(2 * len(decoder.blocks), shape, _STORED[self.precision], blocks)
+        return BlockPool(self._stores, self._block_shape, _STORED[self.precision], blocks)
 
     def _compile(self, graph: Any) -> Any:
         return self._core.compile_model(graph, "CPU", self._settings)

@@ -6,6 +6,7 @@ The kind is used by the name `openvino:NAME`, for example `trialogue generate --
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from trialogue.models.caching.cache_check import sliding_windows
 from trialogue.models.caching.head_context import require_capacity_and_layers
 from trialogue.models.hub.checkpoint_loading import Checkpoint
 from trialogue.models.hub.generation_config import end_tokens, recommended_settings
+from trialogue.models.hub.memory import require_memory
 from trialogue.models.hub.opening import Pretrained, TextModel
 from trialogue.models.openvino.compiled import CompiledDecoder
 from trialogue.models.openvino.context import OpenVinoContext
-from trialogue.models.openvino.decoder import Decoder, read_decoder, require_supported, rotary_table
+from trialogue.models.openvino.decoder import Encode, read_decoder, require_supported, rotary_table
 from trialogue.models.openvino.weight_formats import FORMATS, make_encoder, require_format
 from trialogue.models.packed.choice import (
     MAX_TOTAL_VARIATION,
@@ -94,11 +96,10 @@ class OpenVinoCheckpoint(Pretrained):
         formats = (weights,) if weights != "auto" else (known,) if known in FORMATS[1:] else _BY_BITS
         for rounding in formats:
             encode = make_encoder(rounding, blocks, recover=weights == "auto")
-            decoder = read_decoder(model, encode)
             oracle = OpenVinoOracle(
-                model, decoder, self.tokenization, self._files, precise=weights == "float32"
+                model, encode, self.tokenization, self._files, precise=weights == "float32"
             )
-            if rounding == formats[-1] or decoder.is_exact() or _is_close(oracle, model, blocks):
+            if rounding == formats[-1] or oracle.is_exact or _is_close(oracle, model, blocks):
                 break
         findings.keep(_FINDING, rounding)
         return oracle
@@ -106,13 +107,19 @@ class OpenVinoCheckpoint(Pretrained):
 
 def _is_close(oracle: OpenVinoOracle, model: Any, blocks: Mapping[nn.Module, GgufBlocks]) -> bool:
     """Return whether the next-token distributions of an oracle are close to those of its model in float32."""
+    missing = [layer for layer in blocks if isinstance(layer, nn.Linear) and layer.weight.is_meta]
+    size = sum(layer.weight.numel() for layer in missing) * torch.float32.itemsize
+    require_memory("weights", "auto", size)
     load_missing_weights(blocks)
     tokens = checked_tokens(model, oracle.tokenization)
     context = oracle.open(1, tokens.shape[1])
     lengths = list(range(1, tokens.shape[1] + 1))
     with torch.inference_mode():
         rounded = context.log_probs(context.prefix_features(tokens, 0, [lengths])).exp()
-    return mean_total_variation(next_token_distributions(model, tokens), rounded) <= MAX_TOTAL_VARIATION
+    distance = mean_total_variation(next_token_distributions(model, tokens), rounded)
+    for layer in missing:
+        layer.weight = nn.Parameter(layer.weight.to("meta"), requires_grad=False)
+    return distance <= MAX_TOTAL_VARIATION
 
 
 class OpenVinoOracle(TextModel):
@@ -122,8 +129,8 @@ class OpenVinoOracle(TextModel):
     token. The probabilities of all tokens that end a sequence are merged into `eos`.
 
     Args:
-        model: Model of transformers, of which the embeddings, the rotary embedding and the configurations are used.
-        decoder: Sizes and weights of the decoder.
+        model: Model of transformers.
+        encode: Function that returns the codes of each linear layer.
         tokenization: Tokenization of the model.
         files: Checkpoint of the model.
         precise: Compute in float32, even if the processor has faster products in bfloat16.
@@ -135,6 +142,7 @@ class OpenVinoOracle(TextModel):
         width: Width of the hidden states.
         window: Sliding-window length that limits the capacity of contexts, or None.
         weights: Formats of the linear layers, with their shares.
+        is_exact: Whether no weight of the checkpoint has been rounded.
         generation_config: Generation settings that the publisher of the model recommends.
         head: Function that maps inputs (n, width) of the output head to logits (n, vocab) float32.
         compiled: Compiled decoder.
@@ -146,8 +154,9 @@ class OpenVinoOracle(TextModel):
     batch_size = 16
 
     def __init__(
-        self, model: Any, decoder: Decoder, tokenization: Tokenization, files: Checkpoint, *, precise: bool
+        self, model: Any, encode: Encode, tokenization: Tokenization, files: Checkpoint, *, precise: bool
     ) -> None:
+        decoder = read_decoder(model, encode)
         config = model.config.get_text_config(decoder=True)
         self.name, self.files = files.name, files
         self.vocab_size, self.width = decoder.head.codes.codes.shape
@@ -160,8 +169,8 @@ class OpenVinoOracle(TextModel):
         self.max_length = getattr(config, "max_position_embeddings", None)
         self.window = sliding_windows(config)[0]
         self.generation_config = recommended_settings(model)
-        self.weights = decoder.describe_formats()
-        self.compiled = CompiledDecoder(decoder, precise)
+        self.weights, self.is_exact = decoder.describe_formats(), decoder.is_exact()
+        self.compiled = CompiledDecoder(decoder, partial(read_decoder, model, encode), precise)
         self.head: Any = self.compiled.logits
         self.embedding = model.get_input_embeddings().weight.detach().float()
         self._rotary, self._rotation = model.base_model.rotary_emb, torch.empty(2, 0, 1)
