@@ -151,6 +151,14 @@ def test_patterns_longer_than_the_sliding_window_are_rejected():
     assert "it generates texts of at most 40 tokens" in str(TextPatterns().model_refusal(subject))
 
 
+@pytest.mark.parametrize("positions", [1, 3])
+def test_models_with_a_few_positions_are_rejected_with_a_reason(positions):
+    model = tiny_model(max_position_embeddings=positions)
+    subject = Subject(model, tiny_tokenizer(), "causal", name="tiny")
+    refusal = str(TextPatterns().model_refusal(subject))
+    assert refusal.startswith(f"it generates texts of at most {positions} tokens")
+
+
 @pytest.mark.parametrize(
     ("repeats", "room", "sizes"), [(4, 64, (4, 64)), (4, 20, (4, 20)), (2, 16, (2, 16)), (2, 15, None)]
 )

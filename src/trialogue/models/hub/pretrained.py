@@ -278,7 +278,8 @@ class PretrainedOracle(TextModel):
     def _has_plain_head(self) -> bool:
         """Return whether logits are the product of the last hidden state and the output embeddings."""
         # Models may treat a single token differently.
-        return all(self._logits_match_head(self._probe_tokens(1, length)) for length in (1, CHECKED_LENGTH))
+        longest = min(CHECKED_LENGTH, self.max_length or CHECKED_LENGTH)
+        return all(self._logits_match_head(self._probe_tokens(1, length)) for length in (1, longest))
 
     def _logits_match_head(self, tokens: Tensor) -> bool:
         with torch.inference_mode():

@@ -292,7 +292,9 @@ class _Exploration:
 
     def solve(self, eos: int | None) -> UnmaskingDistribution:
         """Return the output distribution and the expected costs."""
-        size, visits, masses, never_ends = self.states, self._visits, self._masses, 0.0
+        size, never_ends = self.states, 0.0
+        visits: Any = self._visits
+        masses: Any = self._masses
         if self._stores_moves:
             source, target, probability = _joined(self._moves)
             state, output, ending = _joined(self._ends)
