@@ -60,6 +60,26 @@ def test_log_probabilities_equal_those_of_the_network(batch_size):
     assert visible.amax(-1).unique().tolist() == [0]
 
 
+class _FixedTokens(MaskedTransformer):
+    def free(self, tokens: Tensor) -> Tensor:
+        return tokens != 2
+
+
+@pytest.mark.parametrize("kind", [MaskedTransformer, _FixedTokens])
+def test_masked_sites_have_the_values_of_all_sites(kind):
+    model = network()
+    oracle, rows, masks = kind(model, 3), tokens(), random_masks()
+    found, free = oracle.masked_log_probs(rows, masks), masks & oracle.free(rows)
+    for row in range(len(rows)):
+        expected = log_probs_of_row(model, rows[row], free[row])
+        torch.testing.assert_close(found[row][free[row]], expected[free[row]])
+    # Tokens that never change have probability 1, although they are masked.
+    fixed = masks & ~free
+    assert bool(fixed.any()) == (kind is _FixedTokens)
+    assert torch.equal(found[fixed].argmax(-1), rows[fixed])
+    assert torch.equal(found[masks], oracle.log_probs(rows, masks)[masks])
+
+
 class _MasksAll(MaskedTransformer):
     def logits_at(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         return super().logits_at(torch.full_like(inputs, self.mask), rows, sites)

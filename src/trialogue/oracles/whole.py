@@ -99,6 +99,18 @@ class Masked(SequenceModel):
             Log-probabilities (rows, N, vocab). Entries at unmasked sites are undefined.
         """
 
+    def masked_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """Return `log_probs` for a caller that reads masked sites only (default: `log_probs`).
+
+        Args:
+            tokens: Sequences (rows, N) int64. Tokens at masked sites are ignored.
+            masked: Bool tensor (rows, N), True for masked sites.
+
+        Returns:
+            Log-probabilities (rows, N, vocab). Entries at unmasked sites are undefined.
+        """
+        return self.log_probs(tokens, masked)
+
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """Return log p(x_i | all other tokens) for every site i.
 

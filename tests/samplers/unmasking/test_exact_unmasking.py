@@ -361,3 +361,16 @@ def test_bad_input_has_one_clear_message():
 class Unnormalised(RandomConditionals):
     def log_probs(self, tokens, masked):
         return super().log_probs(tokens, masked) + 1
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+def test_entries_of_unmasked_positions_are_not_read(sampler):
+    """Samples are the same if the model returns NaN at unmasked positions."""
+    expected = unmask(MODEL, sampler, num_samples=20, seed=3)
+
+    def undefined(model, tokens, masked):
+        return model.log_probs(tokens, masked).masked_fill(~masked[:, :, None], float("nan"))
+
+    with mock.patch.object(type(MODEL), "masked_log_probs", undefined):
+        found = unmask(MODEL, sampler, num_samples=20, seed=3)
+    assert torch.equal(found.tokens, expected.tokens)

@@ -84,17 +84,23 @@ class MaskedNetwork(Masked):
         Raises:
             InputError: If a token is outside the vocabulary, or if the network cannot read sequences of this shape.
         """
+        log_probs = self.masked_log_probs(tokens, masked)
+        given = (~masked).nonzero().unbind(1)
+        log_probs[given] = self._point_masses(tokens[given])
+        return log_probs
+
+    def masked_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        """Compute `log_probs` of the masked sites only. Entries at other sites are undefined, which saves time."""
         tokens = integer_tensor("tokens", tokens, "give token ids (rows, N)")
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
-        masked = masked & self.free(tokens)
-        self._require_data(tokens.masked_fill(masked, 0))
-        # Masked sites are written once, because the values of all tokens at all sites need much memory.
+        free = masked & self.free(tokens)
+        self._require_data(tokens.masked_fill(free, 0))
         log_probs = torch.empty(tokens.numel(), self.vocab_size, dtype=self.dtype, device=tokens.device)
-        given = (~masked).flatten().nonzero()[:, 0]
-        log_probs.index_copy_(0, given, self._point_masses(tokens.flatten()[given]))
-        inputs = tokens.masked_fill(masked, self.mask)
+        fixed = (masked & ~free).flatten().nonzero()[:, 0]
+        log_probs.index_copy_(0, fixed, self._point_masses(tokens.flatten()[fixed]))
+        inputs = tokens.masked_fill(free, self.mask)
         for part in self._batch_slices(len(tokens)):
-            rows, sites = masked[part].nonzero().unbind(1)
+            rows, sites = free[part].nonzero().unbind(1)
             if len(rows):
                 logits = self._evaluate(inputs[part], rows, sites)
                 places = (rows + part.start) * tokens.shape[1] + sites

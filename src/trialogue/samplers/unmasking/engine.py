@@ -147,7 +147,7 @@ def evaluate(model: Masked, tokens: Tensor, masked: Tensor) -> Tensor:
     """
     inputs = tokens.masked_fill(masked, int(getattr(model, "mask", 0)))
     shape = (*tokens.shape, int(model.vocab_size))
-    return require_float_tensor("log_probs", model.log_probs(inputs, masked), shape)
+    return require_float_tensor("log_probs", model.masked_log_probs(inputs, masked), shape)
 
 
 def prompt_canvas(model: SequenceModel, prompts: Prompts | None, length: int | None) -> tuple[Tensor, Tensor]:
