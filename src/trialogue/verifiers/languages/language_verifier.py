@@ -315,18 +315,16 @@ class LanguageVerifier(Verifier):
         if key in self._matchers:
             self._matchers.move_to_end(key)
             return self._matchers[key]
-        tokens = np.frombuffer(key, dtype=np.int64).tolist()
+        parent = key[:-8]
+        held = next((cut for cut in range(len(parent), 0, -8) if key[:cut] in self._matchers), 0)
+        tokens = np.frombuffer(key[held:], dtype=np.int64).tolist()
         # A matcher would consume an end-of-sequence token after a text of the language.
         if tokens and (not self._ends.isdisjoint(tokens) or max(tokens) >= self._size):
             return None
-        parent = key[:-8]
-        matcher = self._matchers.pop(parent, None) if key else None
-        consumed = len(tokens) - 1
+        matcher = self._matchers.pop(parent, None) if key and held == len(parent) else None
         if matcher is None:
-            held = next((cut for cut in range(len(key) - 8, 0, -8) if key[:cut] in self._matchers), 0)
             matcher = self._matchers.get(key[:held], self._start).deep_copy()
-            consumed = held // 8
-        consumed += matcher.try_consume_tokens(tokens[consumed:])
+        consumed = matcher.try_consume_tokens(tokens)
         if consumed == len(tokens):
             self._keep(key, matcher)
             return matcher
@@ -406,11 +404,11 @@ class LanguageVerifier(Verifier):
 
 
 def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
-    """Yield the int64 tokens of each completion."""
-    sequences = decoding.tokens[rows].numpy()
+    """Yield the int64 tokens of each completion, as views of the batch."""
+    sequences = decoding.tokens.numpy()
     starts, lengths = decoding.start[rows].tolist(), decoding.lengths[rows].tolist()
-    for tokens, start, length in zip(sequences, starts, lengths, strict=True):
-        yield tokens[start:length]
+    for row, start, length in zip(rows.tolist(), starts, lengths, strict=True):
+        yield sequences[row, start:length]
 
 
 def shorten(text: str) -> str:

@@ -72,11 +72,11 @@ def detect_draft(schema: dict[str, Any]) -> type[Validator]:
     drafts = _likely_drafts(schema) if stated is _UNSTATED else [stated]
     if drafts[0] not in DRAFTS:
         raise SchemaError("$schema: use draft 4 or later")
-    errors = [best_match(draft(draft.META_SCHEMA).iter_errors(schema)) for draft in drafts]
-    for draft, error in zip(drafts, errors, strict=True):
-        if error is None:
+    for draft in drafts:
+        if draft(draft.META_SCHEMA).is_valid(schema):
             return draft
-    raise SchemaError(f"{errors[0].json_path}: {errors[0].message} ({DRAFTS[drafts[0]]})")
+    error = best_match(drafts[0](drafts[0].META_SCHEMA).iter_errors(schema))
+    raise SchemaError(f"{error.json_path}: {error.message} ({DRAFTS[drafts[0]]})")
 
 
 def _likely_drafts(schema: dict[str, Any]) -> list[type[Validator]]:
