@@ -42,7 +42,6 @@ from record import Record
 from trialogue.models.hub.catalogue import find_folder
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.samplers import Ancestral, Backtracking
-from trialogue.samplers.prefix.batch.distribution_cache import MOST_BYTES
 from trialogue.verifiers import RandomVerifier, Threshold
 from weights import Distributions, distributions_of, loaded, quality, windows
 
@@ -191,7 +190,6 @@ def print_memory(console: Console, arguments: argparse.Namespace, record: Record
         record.add(name, peak, what="peak MiB")
         record.add(name, peak / peaks["generate"], what="peak of generate's")
         table.add_row(name, f"{peak:.0f}", f"{peak / peaks['generate']:.2f}")
-    record.add("ancestral", MOST_BYTES / 2**20, what="MiB of laws remembered")
     console.print(table)
 
 

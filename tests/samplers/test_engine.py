@@ -27,7 +27,9 @@ from trialogue.samplers import (
 from trialogue.samplers.exact import exact_distribution, target_distribution, transition_matrix
 from trialogue.samplers.prefix.batch import Batch, view
 from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.engine.run import RunSettings, start_run
 from trialogue.testing.trees import TREES, RandomTree, viable
+from trialogue.verifiers import power
 
 TREE = RandomTree(71, horizon=6, eos=1)
 LONG = viable(RandomTree(3, vocab=3, horizon=6))
@@ -384,3 +386,13 @@ def test_a_row_waits_for_a_bounded_number_of_steps(monkeypatch):
     batch.log_probs(rows[:1])
     assert batch.ready(rows).tolist() == [True, False]
     assert batch.ready(rows).tolist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "verifier", "is_stored"),
+    [(Ancestral(), None, False), (Ancestral(), power(2.0), True), (Backtracking(1, 1), lambda x: True, True)],
+)
+def test_distributions_are_stored_if_rows_may_need_them_again(sampler, verifier, is_stored):
+    settings = RunSettings(sampler=sampler, verifier=verifier)
+    batch = start_run(LONG.table(), None, settings).running._groups.batch
+    assert bool(batch.shared.distributions) == is_stored
