@@ -79,7 +79,8 @@ def run_engine(
         try:
             answer = peer.request(case)
         except SystemExit:
-            answer, peer = None, peer.close()
+            peer.close()
+            answer, peer = None, None
         results.add(number, case, answer)
     if peer is not None:
         peer.close()
@@ -128,9 +129,11 @@ def main() -> None:
         }
         for what in COUNTS:
             rows.setdefault(what, {})[name] = results.counts[what]
-        for what, values in times.items():
+        for what, seconds in times.items():
             for percentile in PERCENTILES:
-                rows.setdefault(f"{what}, p{percentile}", {})[name] = float(np.percentile(values, percentile))
+                rows.setdefault(f"{what}, p{percentile}", {})[name] = float(
+                    np.percentile(seconds, percentile)
+                )
     for what, values in rows.items():
         table.add_row(what, *(f"{value:.4g}" for value in values.values()))
         for name, value in values.items():

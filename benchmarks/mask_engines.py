@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -111,7 +112,11 @@ class XGrammar:
         return bool(self._matcher.accept_token(token))
 
 
-ENGINES = {"trialogue": Trialogue, "llguidance": LLGuidance, "xgrammar": XGrammar}
+ENGINES: dict[str, Callable[[Tokenization], Engine]] = {
+    "trialogue": Trialogue,
+    "llguidance": LLGuidance,
+    "xgrammar": XGrammar,
+}
 
 
 def judge(engine: Engine, tokenization: Tokenization, case: dict[str, Any]) -> list[Any]:

@@ -190,7 +190,7 @@ def attend(
     cosines: Floats,
     sines: Floats,
     cache: tuple[int, int],
-    shape: tuple[int, int, int, int],
+    shape: tuple[int, ...],
     rows: Ints,
     positions: Ints,
     scale: float,
