@@ -10,6 +10,7 @@ import torch
 from trialogue import enumeration
 from trialogue.samplers.chains.subsets import choose_members
 from trialogue.samplers.cut import Cut
+from trialogue.samplers.exact import digit_products
 from trialogue.samplers.exact import unmasking as exact
 from trialogue.samplers.truncation import temper
 from trialogue.samplers.unmasking import (
@@ -34,8 +35,8 @@ from trialogue.samplers.unmasking import (
 select_positions = ordered._select
 count_random, count_scheduled = RandomSizes.count, Schedule.count
 run_plan, judge, add = ReMDM.plan, Checked._accepts, exact._Exploration.add
-find_options, multiply = contract.Planned.options, exact._products
-outer, receive = exact._outer, exact._Exploration._receive
+find_options, multiply = contract.Planned.options, digit_products.multiply_digits
+outer, receive = digit_products._outer, exact._Exploration._receive
 
 
 def lowest_scores(state, scores, *rest):
@@ -134,8 +135,8 @@ MUTANTS = [
     ("draw-then-select", DrawThenSelect, "step", largest_confidence),
     ("remdm", ReMDM, "plan", masked_prompt),
     ("remdm", contract.Planned, "options", never_masked),
-    ("ordered", exact, "_products", last_digit_first),
-    ("remdm", exact, "_outer", first_digit_highest),
+    ("ordered", exact, "multiply_digits", last_digit_first),
+    ("remdm", digit_products, "_outer", first_digit_highest),
     ("ordered", exact._Exploration, "_receive", visited_once),
     ("remdm", contract, "flip", lambda p, choose: p > 0.5),
     ("corrected", remasking, "_DRAWING", contract.Drawing(0.5, 1.0)),

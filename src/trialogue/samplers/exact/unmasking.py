@@ -6,7 +6,7 @@ positions are multiplied. The states form an absorbing Markov chain. States that
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from tqdm import tqdm
 from trialogue.enumeration import enumerate_outcomes
 from trialogue.errors import InputError
 from trialogue.oracles import Masked
+from trialogue.samplers.exact.digit_products import multiply_digits, total_mass
 from trialogue.samplers.exact.elimination import AbsorbingChain, require_distribution
 from trialogue.samplers.unmasking.checked import ends
 from trialogue.samplers.unmasking.contract import (
@@ -35,11 +36,8 @@ from trialogue.validation import Count, Natural, validated
 
 Sequence_ = tuple[int, ...]
 _STATES_AT_ONCE = 1024
-_OUTCOMES_AT_ONCE = 1 << 20
 _LARGEST_CODE = 1 << 24
 """Largest number of a canvas, which bounds the size of a table."""
-_DENSE = 64
-"""Factor by which an entry of a matrix product costs less than an outcome of `_products`."""
 _UNKNOWN = np.iinfo(np.int64).min
 
 
@@ -216,14 +214,14 @@ class _Exploration:
             sources, weights = (first + source).numpy(), weight.numpy()
             offsets = plan.passes.cpu().numpy()[:, None] * self._canvases
             if self._stores_moves:
-                for rows, factors, codes in _products(options):
+                for rows, factors, codes in multiply_digits(options):
                     nodes, shares = (
                         self._find(codes + offsets[rows], state.free[:1]),
                         factors * weights[rows, None],
                     )
                     self._record(np.repeat(sources[rows], codes.shape[1]), nodes.ravel(), shares.ravel())
             else:
-                mass = _total_mass(options, offsets, self._visits[sources] * weights, self._canvases)
+                mass = total_mass(options, offsets, self._visits[sources] * weights, self._canvases)
                 reached = np.flatnonzero(mass)
                 self._receive(self._find(reached, state.free[:1]), mass[reached], first + len(state.tokens))
 
@@ -315,85 +313,6 @@ class _Exploration:
             expected_positions=float(visits @ np.array(self._positions)),
             states=size,
         )
-
-
-def _total_mass(options: Any, offsets: Any, masses: Any, canvases: int) -> Any:
-    """Return the total mass of each sequence of digits after a pass.
-
-    Args:
-        options: Probabilities (rows, length, digits) float64 of the digits of each position.
-        offsets: Numbers (rows, 1) that are added to the sequences of each row.
-        masses: Mass (rows,) of each row.
-        canvases: Number of sequences.
-    """
-    total = np.zeros(int(offsets.max()) + canvases)
-    outcomes = (options > 0).sum(2).prod(1).sum()
-    if outcomes * _DENSE > len(options) * canvases:
-        half = options.shape[1] // 2
-        for offset in np.unique(offsets):
-            chosen = offsets[:, 0] == offset
-            low, high = _outer(options[chosen, :half]), _outer(options[chosen, half:])
-            total[offset : offset + canvases] += ((high * masses[chosen, None]).T @ low).ravel()
-        return total
-    codes, shares, waiting = list[Any](), list[Any](), 0
-    for rows, factors, sequences in _products(options):
-        sequences += offsets[rows]
-        factors *= masses[rows, None]
-        codes.append(sequences.ravel())
-        shares.append(factors.ravel())
-        waiting += sequences.size
-        if waiting >= len(total):
-            total += np.bincount(np.concatenate(codes), np.concatenate(shares), len(total))
-            codes, shares, waiting = [], [], 0
-    if waiting:
-        total += np.bincount(np.concatenate(codes), np.concatenate(shares), len(total))
-    return total
-
-
-def _outer(options: Any) -> Any:
-    """Return the probabilities (rows, digits^length) of all sequences of digits, of which the first is the lowest."""
-    product = np.ones((len(options), 1))
-    for site in range(options.shape[1]):
-        product = (options[:, site, :, None] * product[:, None]).reshape(len(options), -1)
-    return product
-
-
-def _products(options: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Multiply the distributions of the positions of each row.
-
-    Args:
-        options: Probabilities (rows, length, digits) float64 of the digits of each position.
-
-    Yields:
-        Row numbers (n,), the probabilities (n, k) of the sequences of digits that are possible, and these sequences as
-        numbers (n, k), whose first digit is the lowest one.
-    """
-    radix = options.shape[2] ** np.arange(options.shape[1])
-    # Possible digits come first at each position, and positions with few possible digits come first in each row.
-    possible = options > 0
-    digits, ranks = np.zeros(options.shape, np.int64), possible.cumsum(2)
-    row, site, digit = possible.nonzero()
-    digits[row, site, ranks[possible] - 1] = digit
-    counts = ranks[:, :, -1]
-    sites = np.argsort(counts.astype(np.int16), axis=1, kind="stable")
-    ordered = np.take_along_axis(counts, sites, 1)
-    # Rows with equal numbers of possible digits are multiplied together.
-    _, first, group = np.unique(
-        ordered @ (options.shape[2] + 1) ** np.arange(options.shape[1]),
-        return_index=True,
-        return_inverse=True,
-    )
-    for index, shape in enumerate(ordered[first].tolist()):
-        members = np.flatnonzero(group == index)
-        for rows in np.array_split(members, math.ceil(len(members) * math.prod(shape) / _OUTCOMES_AT_ONCE)):
-            factors, codes = np.ones((len(rows), 1)), np.zeros((len(rows), 1), np.int64)
-            for place, count in enumerate(shape):
-                site = sites[rows, place]
-                chosen = digits[rows, site, :count]
-                share = options[rows[:, None], site[:, None], chosen]
-                factors = (factors[:, :, None] * share[:, None]).reshape(len(rows), -1)
-                codes = (codes[:, :, None] + (chosen * radix[site, None])[:, None]).reshape(len(rows), -1)
-            yield rows, factors, codes
 
 
 def _joined(parts: list[tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]:
