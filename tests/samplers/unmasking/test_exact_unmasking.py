@@ -363,7 +363,7 @@ class Unnormalised(RandomConditionals):
         return super().log_probs(tokens, masked) + 1
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: type(sampler).__name__)
 def test_entries_of_unmasked_positions_are_not_read(sampler):
     """Samples are the same if the model returns NaN at unmasked positions."""
     expected = unmask(MODEL, sampler, num_samples=20, seed=3)
