@@ -26,8 +26,8 @@ TOO_FEW_ACCEPTED = 3
 """Exit code if fewer samples were accepted than --require-accepted demands."""
 
 COMMON = (
-    "model", "prompt", "prompts", "chat", "json_schema", "regex", "choice", "sampler", "temperature", "n",
-    "max_new_tokens", "seed", "confidence", "resample", "out",
+    "model", "prompt", "prompts", "chat", "json_schema", "regex", "choice", "grammar", "pydantic", "sampler",
+    "temperature", "n", "max_new_tokens", "within_limit", "seed", "confidence", "resample", "out",
 )  # fmt: skip
 """Options that `--help` shows. `--help-all` shows all."""
 

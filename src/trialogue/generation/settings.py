@@ -35,8 +35,8 @@ class SamplerSettings:
     """Options on the sampler and on the truncation of the next-token distribution."""
 
     sampler: Annotated[str, arg(metavar="SAMPLER")] = "ancestral"
-    """Use this sampler; without this option, masked-decoding if a verifier has a token mask, else ancestral. All are
-    listed below. `--sampler SAMPLER --help` also lists the options of the sampler. `--sampler unmasking:NAME` samples
+    """Use this sampler (default: masked-decoding if a verifier has a token mask, else ancestral). All are listed
+    below. `--sampler SAMPLER --help` also lists the options of the sampler. `--sampler unmasking:NAME` samples
     from a masked model, with its own options."""
     temperature: Annotated[NonNegative, arg(metavar="T")] = 1.0
     """Divide the logits by this temperature. 0 means greedy decoding."""
@@ -124,7 +124,7 @@ class Sampling(SamplerSettings):
     """Write the probability of each field of a JSON text among the values that the grammar allows, before temperature
     and truncation. A field with more than 256 allowed values, such as a free string, is drawn again 16 times."""
     resample: bool = False
-    """Resample the output from the weighted samples in proportion to their weights."""
+    """Replace the samples of each prompt by as many draws from them, in proportion to their weights."""
 
     def __post_init__(self) -> None:
         for name in ("n", "until", "max_tries"):

@@ -232,7 +232,10 @@ def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool, is_s
             Annotated[
                 (
                     hints[name],
-                    arg(help=texts.get(name), help_behavior_hint=hint),
+                    arg(
+                        help=texts.get(name),
+                        help_behavior_hint="" if "(default: " in texts.get(name, "") else hint,
+                    ),
                     *((Suppress,) if name in hidden else ()),
                 )
             ],
