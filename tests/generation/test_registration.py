@@ -81,7 +81,15 @@ def test_help_lists_the_registered_classes(halving, run):
 
 def test_the_short_help_shows_the_common_options_and_the_named_sampler(run):
     short, whole = (run(option, own_model=False).out for option in ("--help", "--help-all"))
-    for option in ("--model", "--json-schema", "--sampler", "--out"):
+    for option in (
+        "--model",
+        "--json-schema",
+        "--grammar",
+        "--pydantic",
+        "--within-limit",
+        "--sampler",
+        "--out",
+    ):
         assert option in short
     for option in ("--memory", "--workers", "--min-p"):
         assert option not in short
@@ -90,6 +98,7 @@ def test_the_short_help_shows_the_common_options_and_the_named_sampler(run):
     assert len(short.splitlines()) < 75 < len(whole.splitlines())
     assert "--max-attempts" in run("--sampler", "exact", "--help", own_model=False).out
     assert "--share" not in short
+    assert "(ancestral)" not in short, "the help of --sampler states its default"
 
 
 class Reading(Verifier):

@@ -92,8 +92,9 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
     Args:
         max_attempts: A row fails after this many rejected attempts (default: no bound).
         share: Share rejected prefixes between the samples of a prompt, in rounds of this many samples. The
-            samples of a round start from the table of all rounds before, so later samples need fewer model calls. A sample then depends on the random
-            streams of these rounds, too (default: every sample starts with an empty table).
+            samples of a round start from the table of all rounds before, so later samples need fewer model
+            calls. A sample then depends on the random streams of these rounds, too (default: every sample
+            starts with an empty table).
         then: What a row does after `max_attempts` rejected attempts: "mask" continues with masked decoding
             and gives all samples importance weights (default: the row fails).
 
