@@ -44,8 +44,9 @@ STATES = {
 """States of an entry, with the heads of the columns that count them."""
 _LEGEND = """# Coverage of the documents
 
-On this page you can look up where each entry of the five documents is implemented, and how it was tested. An entry is a
-definition, a theorem, a table, a figure, or a sentence with a quantity.
+On this page you can look up where each entry of five documents is implemented, and how it was tested: the thesis and the papers of the
+next table. An entry is a definition, a theorem, a table, a figure, or a sentence with a quantity. The ledger also tests
+single statements of other documents.
 
 - *Decided*: a claim about the entry holds or is refuted. Claims are of the document or of this project, for example
   about a corrected statement.
@@ -57,7 +58,7 @@ definition, a theorem, a table, a figure, or a sentence with a quantity.
 
 Names of code are in the package `trialogue_lab` unless they begin with `trialogue.`. Verdicts are those of the
 committed results, and the [rules of the ledger](explanation/ledger.md) explain them. The last column counts verdicts by
-study. Some claims are about several entries.
+study. *Ours* marks claims of this project. Some claims are about several entries.
 """
 
 
@@ -224,12 +225,13 @@ def _count(name: str, states: Counter[str]) -> str:
 
 def _line(row: Row, claims: list[Mapping[str, Any]], state: str) -> str:
     """Return the line of an entry in its table."""
-    answers: dict[str, Counter[str]] = {}
+    answers: dict[tuple[str, str], Counter[str]] = {}
     for claim in claims:
-        answers.setdefault(claim["study"], Counter())[claim["verdict"]] += 1
+        key = (claim["study"], " (ours)" if claim["origin"] == "ours" else "")
+        answers.setdefault(key, Counter())[claim["verdict"]] += 1
     verdicts = [
-        f"`{study}`: " + ", ".join(f"{answer} {count}" for answer, count in sorted(found.items()))
-        for study, found in sorted(answers.items())
+        f"`{study}`{origin}: " + ", ".join(f"{answer} {count}" for answer, count in sorted(found.items()))
+        for (study, origin), found in sorted(answers.items())
     ]
     files = dict.fromkeys(Path(test.partition("::")[0]).stem for test in row.values("tests"))
     if files:

@@ -86,8 +86,9 @@ def studies_screen(questions: Mapping[str, str], summaries: Mapping[str, StudySu
             lines.append((name.ljust(longest), time.rjust(8), questions[name] + places))
         blocks.append(f"{_format_title(document, width)}\n{text_table(lines, width, numbers=9)}")
     note = (
-        "Each study asks a question about a publication. The places in the publication are in parentheses. time: "
-        "computing time of the committed result on one or two processor cores, summed over processes."
+        "Most studies ask a question about a publication. The places in the publication are in parentheses. time: "
+        f"computing time of the committed result on one or two processor cores, summed over processes ({ABSENT}: not "
+        "stored). `--source` accepts the key after a title."
     )
     return "\n\n".join([*blocks, "\n".join(wrap_words(note, width)), _list_hints(_LIST_HINTS, width)])
 
