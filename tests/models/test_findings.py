@@ -214,10 +214,11 @@ def test_model_that_reads_weights_is_loaded_unpacked(model, always, monkeypatch)
 
     monkeypatch.setattr(LlamaMLP, "forward", partly_manual_forward)
     monkeypatch.setattr(pretrained, "pack_weights", lambda *given: packed.append(1) or original(*given))
-    for weights in ("float32", "float32", "bfloat16"):
+    others = {"bfloat16"}.intersection(available_formats())  # Some processors do not multiply it.
+    for weights in ("float32", "float32", *others):
         warning = pytest.warns(UserWarning, match="its code reads weights itself")
         with nullcontext() if weights == "float32" else warning:
             oracle = load(model, weights=weights)
         assert oracle.weights == "as stored (100%)"
         assert torch.allclose(next_distribution(oracle), expected, atol=1e-4)
-    assert len(packed) == 2
+    assert len(packed) == 1 + len(others)

@@ -55,7 +55,7 @@ def _transitions(chain: Chain[Any], model: SequenceModel, states: Tensor) -> Ten
     matrix = torch.zeros(rows, vocab**sites, dtype=torch.float64)
 
     def step(source: Tensor, choose: Choose) -> Tensor:
-        return chain.step(model, chain.init(model, states[source]), choose)[0].tokens.cpu()
+        return chain.step(model, chain.init(model, states[source.to(states.device)]), choose)[0].tokens.cpu()
 
     with torch.no_grad():
         require_valid_output(as_model(model), states)
