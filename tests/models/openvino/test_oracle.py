@@ -181,8 +181,8 @@ def test_unsupported_models_and_settings_are_reported(folder, tmp_path):
     tiny_model(rope_scaling={"rope_type": "dynamic", "factor": 2.0}).save_pretrained(tmp_path / "dynamic")
     tiny_tokenizer().save_pretrained(tmp_path / "dynamic")
 
-    def load(name: Any, opening: dict[str, Any] = {}, **loading: Any) -> Any:  # noqa: B006
-        return open_pretrained(f"openvino:{name}", **opening).load(**loading)
+    def load(name: Any, opening: dict[str, Any] | None = None, **loading: Any) -> Any:
+        return open_pretrained(f"openvino:{name}", **(opening or {})).load(**loading)
 
     cases = [
         ("Gemma3DecoderLayer", lambda: load(tmp_path / "gemma.gguf")),
