@@ -118,8 +118,7 @@ PRESETS = {
     ),
     "pilot": Config(seeds=(1000, 1001)),
     "default": Config(),
-    # Other seeds than `default`, which leaves claims undecided. Most of its effects are decided by 24 seeds with a power
-    # above 0.8.
+    # Other seeds than `default`, which leaves claims undecided. 24 seeds decide most effects with a power of 0.8.
     "night": Config(seeds=tuple(range(201, 225))),
     # The networks of `default`, trained for as many steps as in the document, with other seeds.
     "weekend": Config(seeds=tuple(range(101, 117)), steps=4096),
