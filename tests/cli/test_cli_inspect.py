@@ -206,14 +206,14 @@ def test_a_masked_model_has_all_applicable_measures(tmp_path, text, inspect):
     )
     tokenizer.save_pretrained(tmp_path / "masked")
     text.write_text("the cat sat on the mat, and the dog ran after the cat. " * 200, encoding="utf-8")
-    names = ("copying", "consistency", "decoding")
+    names = ("copying", "consistency", "orders", "decoding")
     result = inspect(tmp_path / "masked", "--no-control", "--text", text, measures=names)
     message = "decoding: skipped: it applies to causal models, but this is a masked model"
     assert message in result.out
     assert message in result.err
     record = result.record
     assert record["kind"] == "masked"
-    assert list(record["measures"]) == ["copying", "consistency"]
+    assert list(record["measures"]) == ["copying", "consistency", "orders"]
     assert record["settings"]["text"] is not None
     assert record["measures"]["copying"]["control"] is None
     assert "decoding: skipped: " in result.page

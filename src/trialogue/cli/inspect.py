@@ -112,8 +112,8 @@ def add(commands: Commands) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="Run only these measures: copying, brackets, patterns, context, consistency, interactions, topics or "
-        "decoding (default: all that apply).",
+        help="Run only these measures: copying, brackets, patterns, context, consistency, orders, interactions, topics "
+        "or decoding (default: all that apply).",
     )
     for name, metavar, text in (
         ("text", "FILE", "UTF-8 file or folder of .txt files, for measures that need a text."),

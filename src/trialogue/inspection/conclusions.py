@@ -7,6 +7,7 @@ from typing import Literal
 
 from trialogue.display.numbers import format_number
 from trialogue.inspection.measures.decoding import TEMPERATURE
+from trialogue.inspection.measures.orders import COMPARED, RANDOM
 from trialogue.inspection.measures.quantities import Point, Quantity
 from trialogue.inspection.picture import Series
 
@@ -309,6 +310,38 @@ def _describe_interactions(model: Series, control: Series | None) -> str:
     )
 
 
+def _describe_orders(model: Series, control: Series | None) -> str:
+    """Compare each order with random order, at one token per pass."""
+    gains = {
+        one.name.removesuffix(COMPARED): one.points[0]
+        for one in model.quantities
+        if one.along and one.name.endswith(COMPARED)
+    }
+    if not gains:
+        return ""
+    if any(point.low is None for point in gains.values()):
+        return _NO_INTERVAL
+    names = sorted(gains, key=lambda name: -gains[name].value)
+    higher = [name for name in names if (gains[name].low or 0) > 0]
+    lower = [name for name in reversed(names) if (gains[name].high or 0) < 0]
+    best, amount = names[0], format_point(gains[names[0]])
+    other = _find(control, f"{best}{COMPARED}") if control else None
+    compared = f" ({CONTROL}: {format_point(other.points[0])})" if other else ""
+    if higher:
+        best, amount = higher[0], format_point(gains[higher[0]])
+        stated = f"Revealing by {best} gives the text {amount} nats per token more than {RANDOM}{compared}."
+    else:
+        stated = (
+            f"This run shows no order that gives the text more than {RANDOM}. The largest difference is {amount} nats "
+            f"per token{compared}, for the order {best}."
+        )
+    for names, word in ((higher[1:], "more"), (lower, "less")):
+        if names:
+            listed = "; ".join(f"{name}: {format_point(gains[name])}" for name in names)
+            stated += f" Orders that {'also ' * (word == 'more')}give {word} than {RANDOM}: {listed}."
+    return stated
+
+
 def _describe_topics(model: Series, control: Series | None) -> str:
     """Compare the ratio of similarities with 1, because random weights often have no ratio."""
     ratio = main_quantity("topics", model)
@@ -331,6 +364,7 @@ _DESCRIPTIONS: dict[str, Callable[[Series, Series | None], str]] = {
     "context": _describe_context,
     "decoding": _describe_decoding,
     "interactions": _describe_interactions,
+    "orders": _describe_orders,
     "patterns": _describe_patterns,
     "topics": _describe_topics,
 }

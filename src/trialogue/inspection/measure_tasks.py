@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -278,10 +279,16 @@ def _seconds_per_token(subject: Subject) -> float:
     length = min(length, subject.max_length)
     ordinary = subject.ordinary_tokens
     tokens = ordinary[torch.arange(rows * length) % len(ordinary)].view(rows, length)
-    spent = []
+    masked, sites, spent = None, torch.zeros(1, dtype=torch.int64), []
+    if subject.kind == "masked":
+        with suppress(InputError):  # without a mask token
+            masked = subject.masked
     for _ in range(_TIMED_PASSES):
         began = time.perf_counter()
         with torch.inference_mode():
-            subject.model(input_ids=tokens.to(subject.model.device))
+            if masked is None:
+                subject.model(input_ids=tokens.to(subject.model.device))
+            else:
+                masked.logits_at(tokens, sites, sites)
         spent.append(time.perf_counter() - began)
     return min(spent) / tokens.numel()

@@ -96,7 +96,7 @@ class Subject:
         """
         checkpoint = _checkpoint(place, device, dtype, remote_code)
         tokenizer = checkpoint.tokenizer
-        kind: Kind = "masked" if checkpoint.kind == "MaskedLM" else "causal"
+        kind: Kind = "causal" if checkpoint.kind == "CausalLM" else "masked"
         return cls(checkpoint.model(), tokenizer, kind, name=str(place), files=checkpoint.identity)
 
     def control(self, seed: int) -> Subject:

@@ -102,13 +102,13 @@ class MaskedConsistency(Measure):
     def model_refusal(self, subject: Subject) -> str | None:
         """Return the reason why the model cannot be measured, or None.
 
-        A reason is that the tokenizer has no mask token, or that the model's maximum length is too short.
-
         Args:
             subject: Model to measure.
+
+        Raises:
+            InputError: If the model has no mask token.
         """
-        if subject.tokenizer.mask_token_id is None:
-            return "its tokenizer has no mask token"
+        subject.masked  # noqa: B018
         return None if _length(subject) >= 4 else f"its maximum length is only {subject.max_length} tokens"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:

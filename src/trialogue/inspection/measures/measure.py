@@ -205,6 +205,7 @@ MEASURES: Registry[type[Measure]] = Registry(
         "patterns": "trialogue.inspection.measures.patterns:TextPatterns",
         "context": "trialogue.inspection.measures.context:ContextLength",
         "consistency": "trialogue.inspection.measures.consistency:MaskedConsistency",
+        "orders": "trialogue.inspection.measures.orders:RevealOrder",
         "interactions": "trialogue.inspection.measures.interactions:InteractionOrder",
         "topics": "trialogue.inspection.measures.topics:TopicRatios",
         "decoding": "trialogue.inspection.measures.decoding:DecodingRules",

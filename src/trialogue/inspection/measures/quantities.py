@@ -159,18 +159,23 @@ def share_point(values: NDArray[np.float64], at: float | None = None) -> Point:
     return Point(float(values.mean()), max(float(low[0]), 0.0), min(float(high[0]), 1.0), at)
 
 
-def mean_point(values: NDArray[np.float64], at: float | None = None, *, lowest: float = -math.inf) -> Point:
+def mean_point(
+    values: NDArray[np.float64], at: float | None = None, *, lowest: float = -math.inf, intervals: int = 1
+) -> Point:
     """Estimate a mean with the 95% confidence interval of Student's t distribution.
 
     Args:
         values: Independent values, shape (n,).
         at: Position of the point on a curve, or None for a single number.
         lowest: Smallest possible value, at which the interval is cut off (default: none).
+        intervals: Number of intervals that contain their means together with the confidence level, by the correction
+            of Bonferroni (default: 1).
 
     Returns:
         The mean with its interval. A single value has no interval.
     """
-    low, high = mean_bounds(values[None], 1 - LEVEL) if len(values) > 1 else ([math.nan], [math.nan])
+    alpha = (1 - LEVEL) / intervals
+    low, high = mean_bounds(values[None], alpha) if len(values) > 1 else ([math.nan], [math.nan])
     first = max(float(low[0]), lowest) if len(values) > 1 else math.nan
     return Point.from_interval(Interval(float(values.mean()), first, float(high[0])), at)
 

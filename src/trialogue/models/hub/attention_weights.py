@@ -118,11 +118,7 @@ class AttentionModel:
         Raises:
             InputError: If the model does not return attention weights.
         """
-        try:
-            layers = self._forward(tokens, lengths, output_attentions=True).get("attentions")
-        except TypeError as error:
-            hint = f"it does not return attention weights ({first_line(error)}). Use another model"
-            raise InputError("model", self.name, hint) from error
+        layers = self._forward(tokens, lengths, output_attentions=True).get("attentions")
         if not layers or any(layer is None for layer in layers):
             implementation = getattr(self._model.config, "_attn_implementation", None)
             if implementation == _EAGER:
@@ -144,4 +140,9 @@ class AttentionModel:
     def _forward(self, tokens: Tensor, lengths: Tensor, **outputs: bool) -> Any:
         device = self._embeddings.device
         mask = (torch.arange(tokens.shape[1]) < lengths[:, None]).long()
-        return self._model(input_ids=tokens.to(device), attention_mask=mask.to(device), **outputs)
+        try:
+            return self._model(input_ids=tokens.to(device), attention_mask=mask.to(device), **outputs)
+        except (TypeError, ValueError) as error:
+            missing = "attention weights" if "output_attentions" in outputs else "hidden states"
+            hint = f"it does not return {missing} ({first_line(error)}). Use another model"
+            raise InputError("model", self.name, hint) from error

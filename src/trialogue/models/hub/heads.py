@@ -7,9 +7,12 @@ from trialogue.errors import InputError
 from trialogue.models.hub.checkpoint_loading import Checkpoint
 from trialogue.models.hub.load_errors import Kind
 
+DIFFUSION: dict[str, Kind] = {"llada": "Model", "Dream": "Model", "mdlm": "MaskedLM"}
+"""Class that loads a masked diffusion model, by the `model_type` of its configuration."""
+
 
 def detect_head(name: str | Path, *, remote_code: bool = False) -> Kind:
-    """Return the kind of language model of a checkpoint: masked or causal.
+    """Return the class that loads a language model: "CausalLM" for a causal model, another one for a masked model.
 
     Args:
         name: Hub id, folder, GGUF file, or short name of a model.
@@ -22,6 +25,9 @@ def detect_head(name: str | Path, *, remote_code: bool = False) -> Kind:
     config = checkpoint.config
     if Path(name).suffix == ".gguf":
         return "CausalLM"
+    # The repositories of some masked diffusion models name a causal head.
+    if config.model_type in DIFFUSION:
+        return DIFFUSION[config.model_type]
     architectures = tuple(config.architectures or ())
     kinds: tuple[Kind, ...] = ("MaskedLM", "CausalLM")
     for kind in kinds:

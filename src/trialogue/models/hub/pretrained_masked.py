@@ -11,12 +11,10 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.models.hub.adapters import transformers_model
 from trialogue.models.hub.checkpoint_loading import Checkpoint
-from trialogue.models.hub.load_errors import Kind
+from trialogue.models.hub.heads import DIFFUSION
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.validation import Count, validated
 
-DIFFUSION: dict[str, Kind] = {"llada": "Model", "Dream": "Model", "mdlm": "MaskedLM"}
-"""Class that loads a masked diffusion model, by the `model_type` of its configuration."""
 _SHIFTED = {"Dream"}
 """Model types whose logits at a position belong to the next position."""
 _HEADS = {"bert": "cls", "roberta": "lm_head", "xlm-roberta": "lm_head", "camembert": "lm_head"}
