@@ -521,7 +521,7 @@ def test_a_short_text_is_rejected_if_no_measure_remains(measure, model, text, in
 
 
 BAD: list[tuple[str, str]] = [
-    ("inspect model --measures coppying", "no such measure: did you mean copying"),
+    ("inspect model --measures copyying", "no such measure: did you mean copying"),
     ("inspect no/such/model", "model='no/such/model'"),
     ("inspect found", "neither a model (config.json) nor checkpoints"),
     ("inspect step-1.safetensors --out new", "Save it with `trialogue.models.save_gpt2`"),
