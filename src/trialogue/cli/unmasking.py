@@ -3,7 +3,7 @@
 import inspect
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import arg
 
 from trialogue.cli.parsing.fields import Group, parse
+from trialogue.cli.parsing.samplers import repeat_option
 from trialogue.errors import InputError
 from trialogue.validation import Count, Natural, validated
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from trialogue.generation.verifiers.specs import ConstraintSettings
+    from trialogue.models.hub.pretrained_masked import PretrainedMasked
+    from trialogue.oracles import Verifier
     from trialogue.samplers.unmasking import Unmasking
 
 PREFIX = "unmasking:"
-_CONSTRAINTS = ("--regex", "--json-schema", "--choice", "--grammar", "--verifier")
-"""Options of `trialogue generate` that need a model which predicts the next token."""
 
 
 def is_unmasking(words: Sequence[str]) -> bool:
@@ -87,6 +91,17 @@ class MaskedInputs:
 
 @validated
 @dataclass(frozen=True)
+class CheckedSettings:
+    """Options on rejected texts. Verifiers judge the text that fills the masks, which must follow each other."""
+
+    quota: Annotated[Natural, arg(metavar="N")] = 10
+    """Mask positions of a rejected text again at most N times. The next rejection is final."""
+    remask: Annotated[Count | None, arg(metavar="N")] = None
+    """Mask N random positions of a rejected text again, which is faster but biases the distribution (default: all)."""
+
+
+@validated
+@dataclass(frozen=True)
 class MaskedSource:
     """The masked distribution."""
 
@@ -106,15 +121,8 @@ class MaskedSource:
             raise InputError("distribution", None, hint)
 
 
-def _parse(command: str, about: str, kind: type, words: Sequence[str]) -> tuple[Any, "Unmasking[Any]"]:
-    for word in words:
-        if word.split("=", maxsplit=1)[0] in _CONSTRAINTS:
-            hint = (
-                "constraints mask the next token after a prefix, but an unmasking sampler reveals positions in any"
-                " order. Judge complete texts in Python, with trialogue.samplers.unmasking.Checked"
-            )
-            raise InputError("option", word.split("=", maxsplit=1)[0], hint)
-    groups = {"model and samples": kind, "unmasking": UnmaskingSettings}
+def _parse(command: str, about: str, groups: Mapping[str, type], words: Sequence[str]) -> list[Any]:
+    """Return the instance of each group of options, whose titles are the keys of `groups`."""
     parsed = parse(
         {title: Group(one, inspect.getdoc(one) or "") for title, one in groups.items()},
         words,
@@ -122,7 +130,7 @@ def _parse(command: str, about: str, kind: type, words: Sequence[str]) -> tuple[
         description=about,
         unknown="no such option with an unmasking sampler",
     )
-    return parsed["model and samples"], parsed["unmasking"].build()
+    return list(parsed.values())
 
 
 def generate_by_unmasking(words: Sequence[str]) -> None:
@@ -130,7 +138,23 @@ def generate_by_unmasking(words: Sequence[str]) -> None:
 
     Writes one JSON record per sample, with the text, the token ids and the number of passes of the model.
     """
-    inputs, sampler = _parse("generate", inspect.getdoc(generate_by_unmasking) or "", MaskedInputs, words)
+    from trialogue.generation.verifiers.specs import ConstraintSettings
+
+    groups = {
+        "model and samples": MaskedInputs,
+        "unmasking": UnmaskingSettings,
+        "verifiers": ConstraintSettings,
+        "rejected texts": CheckedSettings,
+    }
+    about = inspect.getdoc(generate_by_unmasking) or ""
+    inputs, chosen, rule, repair = _parse("generate", about, groups, repeat_option("--choice", words))
+    sampler = chosen.build()
+    rule.require_used()
+    if not rule.specs and repair != CheckedSettings():
+        name = "quota" if repair.remask is None else "remask"
+        raise InputError(
+            name, getattr(repair, name), "leave it out, or add a verifier such as --regex PATTERN"
+        )
 
     import torch
 
@@ -149,7 +173,8 @@ def generate_by_unmasking(words: Sequence[str]) -> None:
         batch_size=inputs.batch_size,
         remote_code=inputs.trust_remote_code,
     )
-    lines = []
+    judge = _load_verifier(rule, model) if rule.specs else None
+    lines, accepted = [], 0
     for number, prompt in enumerate(inputs.prompt):
         tokens = model.masked_prompt(prompt, inputs.max_new_tokens)
         if not bool((tokens == model.mask).any()):
@@ -157,7 +182,7 @@ def generate_by_unmasking(words: Sequence[str]) -> None:
             raise InputError("prompt", prompt, hint)
         samples = unmask(
             model,
-            sampler,
+            sampler if judge is None else _check(judge, sampler, rule, repair, model, prompt, tokens),
             tokens[None],
             num_samples=inputs.n,
             seed=derive_seed(inputs.seed, "prompt", number),
@@ -175,11 +200,57 @@ def generate_by_unmasking(words: Sequence[str]) -> None:
                 "passes": int(samples.passes[sample]),
                 "positions": int(samples.positions[sample]),
             }
+            if judge is not None:
+                record["accepted"] = bool(samples.accepted[sample])
+                accepted += record["accepted"]
             lines.append(json.dumps(record, ensure_ascii=False) + "\n")
     if inputs.out is None:
         sys.stdout.write("".join(lines))
     else:
         atomic_write(inputs.out, "".join(lines))
+    if judge is not None:
+        print(f"{accepted} of {len(lines)} samples accepted", file=sys.stderr)
+
+
+def _load_verifier(rule: "ConstraintSettings", model: "PretrainedMasked") -> "Verifier":
+    """Return the verifiers of the command line as one."""
+    from trialogue.generation.verifiers.specs import combine_verifiers
+    from trialogue.models.tokenization import Tokenization
+    from trialogue.verifiers.functions.tolerant import ErrorLog, reject_on_error
+
+    built = rule.build(Tokenization(model.tokenizer, model.vocab_size), verdicts=True)
+    verifier = combine_verifiers(built)
+    assert verifier is not None
+    return verifier if rule.on_error == "raise" else reject_on_error(verifier, ErrorLog())
+
+
+def _check(
+    verifier: "Verifier",
+    sampler: "Unmasking[Any]",
+    rule: "ConstraintSettings",
+    repair: CheckedSettings,
+    model: "PretrainedMasked",
+    prompt: str,
+    tokens: "Tensor",
+) -> "Unmasking[Any]":
+    """Wrap a sampler so that texts are judged, after a check that the masks of the prompt follow each other."""
+    from trialogue.generation.verifiers.kinds import KINDS
+    from trialogue.samplers.unmasking import Checked
+
+    masks = (tokens == model.mask).nonzero()[:, 0]
+    start, stop = int(masks[0]), int(masks[-1]) + 1
+    functions = all(KINDS[spec.partition(":")[0]].is_function for spec in rule.specs)
+    if functions and rule.verifier_scope == "sequence":
+        stop = len(tokens)
+    elif len(masks) < stop - start:
+        hint = (
+            "a verifier judges one text, but there are tokens between the masks. Use masks that follow each other, or"
+            " a function with --verifier-scope sequence"
+        )
+        raise InputError("prompt", prompt, hint)
+    return Checked(
+        verifier, sampler, remask=repair.remask, quota=repair.quota, eos=model.eos, judged_length=stop
+    )
 
 
 def distribution_of_unmasking(words: Sequence[str]) -> None:
@@ -187,9 +258,10 @@ def distribution_of_unmasking(words: Sequence[str]) -> None:
 
     Prints the expected number of passes, and the distances from the distribution itself.
     """
-    source, sampler = _parse(
-        "distribution", inspect.getdoc(distribution_of_unmasking) or "", MaskedSource, words
-    )
+    about = inspect.getdoc(distribution_of_unmasking) or ""
+    groups = {"model and samples": MaskedSource, "unmasking": UnmaskingSettings}
+    source, chosen = _parse("distribution", about, groups, words)
+    sampler = chosen.build()
 
     from trialogue.data.enumerable import Enumerable
     from trialogue.data.registered import DISTRIBUTIONS

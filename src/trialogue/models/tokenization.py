@@ -167,8 +167,10 @@ class Tokenization:
         """
         import llguidance.hf
 
+        # Without an end-of-sequence token, llguidance would end texts with a token that has bytes.
+        end = min(self.special, default=None) if self.eos is None else self.eos
         try:
-            return llguidance.hf.from_tokenizer(self.tokenizer, eos_token=self.eos)
+            return llguidance.hf.from_tokenizer(self.tokenizer, eos_token=end)
         except ValueError as error:
             name = type(self.tokenizer.backend_tokenizer.decoder).__name__
             hint = f"its decoder ({name}) does not define the bytes of a token. Use one with a byte-level decoder"

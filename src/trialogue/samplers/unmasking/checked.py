@@ -54,6 +54,8 @@ class Checked(Unmasking[CheckedState]):
         partial: Whether to also judge the prefix before the first masked position after each pass, which needs a
             verifier of prefixes. Only complete texts are judged otherwise (default: False).
         eos: End-of-sequence token. The verifier receives the text up to the first one (default: none).
+        judged_length: Number of tokens that the verifier receives, if visible tokens at the end of the sequence do not
+            belong to the text (default: all).
 
     Raises:
         InputError: If `sampler` is not an unmasking sampler, or the verifier needs hidden states of a model.
@@ -65,6 +67,7 @@ class Checked(Unmasking[CheckedState]):
     quota: Natural = 10
     partial: bool = False
     eos: Natural | None = None
+    judged_length: Count | None = None
 
     def __post_init__(self) -> None:
         require_unmasking(self.sampler)
@@ -116,14 +119,15 @@ class Checked(Unmasking[CheckedState]):
 
     def _accepts(self, tokens: Tensor, lengths: Tensor, free: Tensor, vocab_size: int) -> Tensor:
         """Return whether the verifier accepts the first `lengths` (rows,) tokens of each row."""
-        lengths = torch.minimum(lengths, ends(tokens, self.eos))
+        limit = min(tokens.shape[1], self.judged_length or tokens.shape[1])
+        lengths = torch.minimum(lengths, ends(tokens, self.eos)).clamp(max=limit)
         starts = torch.minimum(lengths, (free.cumsum(1) == 0).sum(1))
         found = values(
             self.verifier,
             _Vocabulary(vocab_size, self.eos),
             (tokens.cpu(), lengths.cpu()),
             prompt_lengths=starts.cpu(),
-            max_length=tokens.shape[1],
+            max_length=limit,
         )
         return (found > 0).to(tokens.device)
 
