@@ -6,8 +6,10 @@ The page of a study ends with an interpretation, quoted from the pages that ment
 import json
 import re
 from collections.abc import Collection, Mapping
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from markdown.extensions.toc import slugify
 from mkdocs.exceptions import PluginError
@@ -111,6 +113,27 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     if page.file.src_uri in LINKED:
         markdown = link_generated_pages(markdown, _names())
     return markdown if page.file.src_uri.startswith("studies/") else OUTSIDE.sub(r"\1", markdown)
+
+
+def on_post_build(config: Any) -> None:
+    """Refuse a site with a broken internal link. MkDocs does not check links to files that are not pages."""
+    if broken := broken_links(Path(config.site_dir)):
+        raise PluginError(f"links of the site lead to no file: {', '.join(broken)}")
+
+
+def broken_links(site: Path) -> list[str]:
+    """Return the internal links of all pages in a folder that lead to no file, each after its page."""
+    broken = set()
+    for page in site.rglob("*.html"):
+        for link in re.findall(r'\b(?:href|src)="([^"]*)"', page.read_text(encoding="utf-8")):
+            parts = urlsplit(unescape(link))
+            if parts.scheme or parts.netloc or not parts.path:
+                continue
+            path = unquote(parts.path)
+            target = site / path.lstrip("/") if path.startswith("/") else page.parent / path
+            if not (target / "index.html" if target.is_dir() else target).is_file():
+                broken.add(f"{page.relative_to(site)}: {link}")
+    return sorted(broken)
 
 
 def notebook_page(notebook: Mapping[str, Any]) -> str:

@@ -125,7 +125,7 @@ def test_continuous_integration_runs_the_make_targets():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = [target for line in re.findall(r"^make (.+)$", script, re.MULTILINE) for target in line.split()]
-    assert targets == ["test", "lint", "types"]
+    assert targets == ["test", "lint", "types", "docs"]
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in [*targets, "demo", "clean"])
 
 
