@@ -46,6 +46,25 @@ COMMANDS = {
 """Page of every command in the documentation, from code blocks and from inline code."""
 
 
+def _words_for_help(words: list[str]) -> tuple[str, ...]:
+    """Return the command and the study or sampler, which determine the options that `--help` lists."""
+    if words[0] in ("run", "models"):
+        return tuple(words[:2])
+    at = words.index("--sampler") if "--sampler" in words else len(words)
+    return (words[0], *words[at : at + 2])
+
+
+COMMANDS_BY_HELP: dict[tuple[str, ...], dict[str, list[str]]] = {}
+"""Words of the commands in the documentation, by the words that determine their help text.
+
+`nucleus-depth` is a study of an example package, which need not be installed. `test_examples.py` runs it.
+"""
+for _line in COMMANDS:
+    if "nucleus-depth" not in _line:
+        _words = shlex.split(_line.replace("\\\n", " "), comments=True)[1:]
+        COMMANDS_BY_HELP.setdefault(_words_for_help(_words), {})[_line] = _words
+
+
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_every_block_runs_alone_and_prints_what_the_page_shows(page, capsys, monkeypatch, tmp_path):
     """Each block runs with no names of earlier blocks.
@@ -135,33 +154,21 @@ def test_every_python_block_is_executed_by_a_test():
     ]
 
 
-@pytest.mark.parametrize("line", [line for line in COMMANDS if "nucleus-depth" not in line])
-def test_every_option_in_the_documentation_is_in_the_help_of_its_command(line, capsys, monkeypatch):
-    """The help text of the command, with the given sampler or study, lists every option that the page uses.
-
-    `nucleus-depth` is a study of an example package, which need not be installed. `test_examples.py` runs it.
-    """
+@pytest.mark.parametrize("help_words", COMMANDS_BY_HELP, ids=" ".join)
+def test_every_option_in_the_documentation_is_in_the_help_of_its_command(help_words, capsys, monkeypatch):
+    """The help text of the command, with the given sampler or study, lists every option that the pages use."""
     monkeypatch.setenv("COLUMNS", "80")  # A wider terminal prints groups of options side by side.
-    words = shlex.split(line.replace("\\\n", " "), comments=True)[1:]
-    help_words = _words_for_help(words)
     try:
-        code: object = main([*help_words, "--help-all" if words[0] == "generate" else "--help"])
+        code: object = main([*help_words, "--help-all" if help_words[0] == "generate" else "--help"])
     except SystemExit as stopped:
         code = stopped.code
     page = capsys.readouterr().out
-    assert not code, f"{COMMANDS[line]}: {help_words}"
+    assert not code
     listed = re.findall(r"^[│ ]{0,3}(-\S.*?)(?:  |│|$)", page, re.MULTILINE)
-    known = {option for names in listed for option in re.findall(r"--[\w-]+", names)}
-    used = {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"}
-    assert used <= known, COMMANDS[line]
-
-
-def _words_for_help(words: list[str]) -> list[str]:
-    """Return the command and the study or sampler, which determine the options that `--help` lists."""
-    if words[0] in ("run", "models"):
-        return words[:2]
-    at = words.index("--sampler") if "--sampler" in words else len(words)
-    return [words[0], *words[at : at + 2]]
+    known = {option for names in listed for option in re.findall(r"--[\w-]+", names)} | {"--help"}
+    for line, words in COMMANDS_BY_HELP[help_words].items():
+        used = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert used <= known, COMMANDS[line]
 
 
 def test_every_file_in_the_list_of_folders_exists():

@@ -50,7 +50,7 @@ class Config(Settings):
 
 PRESETS = {
     "smoke": Config(
-        model="", seeds=(0, 1), sizes=(1, 4), particles=(4,), samples=40, max_new_tokens=5, tolerance=1e-9
+        model="", seeds=(0,), sizes=(1, 4), particles=(4,), samples=40, max_new_tokens=5, tolerance=1e-9
     ),
     "pilot": Config(seeds=tuple(range(100, 105))),
     "default": Config(),

@@ -44,7 +44,7 @@ class Config(Settings):
 
 PRESETS = {
     "smoke": Config(
-        seeds=(0, 1),
+        seeds=(0,),
         exact_seeds=(0,),
         chain_seeds=(0, 1, 2, 3),
         prefixes=8,

@@ -51,10 +51,10 @@ PRESETS = {
         tree_seeds=(1,),
         rare_tree_seeds=(0,),
         history=4,
-        seeds=(0, 1),
+        seeds=(0,),
         outputs=8,
         max_new_tokens=5,
-        request_seeds=(0, 1),
+        request_seeds=(0,),
         request_tokens=5,
     ),
     "pilot": Config(

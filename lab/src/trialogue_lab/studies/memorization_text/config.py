@@ -90,7 +90,7 @@ _NIGHT = Config(
 )
 PRESETS = {
     "smoke": Config(
-        seeds=(0, 1),
+        seeds=(0,),
         text="",
         length=32,
         samples=2,

@@ -123,7 +123,7 @@ class Config(Settings):
 
 PRESETS = {
     "smoke": Config(
-        runs=20, seeds=(0, 1), training_seeds=(0, 1), network_sites=(2, 3), training_steps=40, batch_size=64
+        runs=20, seeds=(0,), training_seeds=(0,), network_sites=(2, 3), training_steps=40, batch_size=64
     ),
     "pilot": Config(seeds=tuple(range(100, 108)), training_seeds=tuple(range(100, 104))),
     "default": Config(),

@@ -78,15 +78,15 @@ class Config(Settings):
 
 PRESETS = {
     "smoke": Config(
-        seeds=(0, 2001),
+        seeds=(0,),
         horizon=4,
         futures=4,
         rollouts=(1, 8, 16),
         rollout_draws=100,
-        chain_seeds=(0, 2001),
+        chain_seeds=(0,),
         chain_horizon=3,
         steps=(1, 10, 100),
-        markov_seeds=(0, 2001),
+        markov_seeds=(0,),
         lengths=(4, 8),
         outputs=20,
         ended_length=16,

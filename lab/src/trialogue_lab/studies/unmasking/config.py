@@ -58,7 +58,7 @@ class Config(Settings):
 
 PRESETS = {
     "smoke": Config(
-        seeds=(0, 2001),
+        seeds=(0,),
         families=("Ising chain", "hidden Markov"),
         noises=(0.0, NOISE, LARGE_NOISE),
         sizes=(2,),
