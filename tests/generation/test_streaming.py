@@ -121,6 +121,21 @@ def test_unchanged_lines_above_the_screen_are_not_rewritten(monkeypatch):
     assert terminal.text() == "a\nb\nd"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("ab\n\nc", "ab\n\nd", 4),
+        ("a\n", "a\nb", 2),
+        # The last line of a text is incomplete.
+        ("a", "a\nb", 0),
+        ("a\nb", "a", 0),
+        ("a\nb\nc\n", "a\nx\nc\n", 2),
+    ],
+)
+def test_common_lines_are_complete_and_precede_the_first_change(first, second, expected):
+    assert streaming._common_lines(first, second) == expected
+
+
 def test_control_characters_are_displayed_as_symbols():
     terminal = Terminal()
     LiveText(terminal).end("a\x1b[2Jb\rc\td\x7f\x9f\xa0")

@@ -151,6 +151,15 @@ def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(run, nam
     assert run(*options, "--verifier-whole", "--verifier-timeout", "0.3").code == 2
 
 
+def test_a_sampler_without_a_verifier_may_start_with_any_token(run):
+    """Grammars without a common first token accept nothing, but ancestral sampling does not use them."""
+    grammars = ("--verifier", "regex:[a-c]+", "--verifier", "regex:[x-z]+")
+    options = ("--prompt", "the cat", "--max-new-tokens", "2", *grammars)
+    (line,) = run(*options, "--sampler", "ancestral").checked().lines
+    assert not line["accepted"]
+    run(*options, "--sampler", "rejection").require_error("they have no common first token")
+
+
 def test_a_sorted_output_is_kept_or_rejected(run):
     options = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "12", "--batch-size", "2")
     assert run(*options, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0
