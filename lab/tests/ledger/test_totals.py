@@ -25,9 +25,11 @@ from trialogue_lab.ledger import (
     statements,
     totals,
 )
+from trialogue_lab.ledger.claims.answers import LATE
 from trialogue_lab.ledger.claims.verdicts import Answer
 from trialogue_lab.ledger.claims.withdrawn import read_withdrawn
 from trialogue_lab.ledger.counts import families_of
+from trialogue_lab.ledger.pages import terminal
 from trialogue_lab.ledger.pages.claim_tables import find_measured
 from trialogue_lab.ledger.pages.documents import fill
 from trialogue_lab.ledger.pages.report import render_report
@@ -236,11 +238,13 @@ def test_terminal_shows_published_and_measured_numbers(width: int, entry: Entry)
         "Withdrawn claims: 1.",
     ):
         assert shown in words
-    assert ("published: 0.7" in words, "published measured" in words) == (width == 80, width == 140)
+    assert "published: 0.7" in words
     more = next(verdict for verdict in entry.verdicts if verdict.claim.id == "more-heads")
-    [row] = [line for line in lines if "heads more often" in line]
-    assert row.split()[0] == "holds"
-    assert row.split()[-3:] == [f"{more.estimate:.3f}", ">", "0.5*"]
+    [place] = [place for place, line in enumerate(lines) if "heads more often" in line]
+    assert lines[place].split()[0] == "holds"
+    assert lines[place + 1].split()[0] == f"{more.estimate:.3f}"
+    assert lines[place + 1].endswith("], holds if > 0.5*")
+    assert words.index("is undecided otherwise") < words.index("Claims of the publication")
     assert "Two heads come" not in text
     everything = print_entry(entry, width, verbose=True)
     assert {claim.id for claim in STUDY.claims} <= set(everything.split())
@@ -252,7 +256,7 @@ def test_terms_and_measured_numbers_are_explained(plain: Entry) -> None:
     explained = replace(changed, study=replace(plain.study, glossary={"bias": "probability of heads"}))
     words = join_words(print_entry(explained))
     assert "bias probability of heads" in words
-    assert "(measured: fraction of heads)" in words
+    assert "measured: fraction of heads" in words
     assert "| bias | probability of heads |" in study_page(explained)
     assert "<br>*Measured: fraction of heads*" in study_page(explained)
     assert "Measured: fraction of heads" in render_report([explained])
@@ -268,7 +272,34 @@ def test_a_law_of_a_registered_statement_is_called_distribution() -> None:
 def test_terminal_marks_claims_registered_after_the_run(entry: Entry) -> None:
     words = join_words(print_entry(change(entry, {}, registered=False)))
     assert "5 of 5 claims were registered after this run and are marked" in words
-    assert "] This claim was registered after the run, so its data may have suggested the claim." in words
+    assert words.count(f" {LATE} ") == 4  # The claim of this project that holds is not shown.
+
+
+def test_a_remark_is_shown_only_if_it_changes_the_meaning_of_the_verdict(entry: Entry) -> None:
+    remarks = (
+        "corrected, by logarithms: the mean, 0.5, is unchanged",
+        "corrected, by pairs: the statistic gave 0.4, and gives 0.5",
+        "the verdict is undecided if draw 1 is left out",
+    )
+    remarked = change(entry, {}, remarks=remarks)
+    words = join_words(print_entry(remarked))
+    assert "by logarithms" not in words
+    assert (
+        "corrected, by pairs: the statistic gave 0.4, and gives 0.5 undecided if draw 1 is left out" in words
+    )
+    assert "by logarithms" in join_words(print_entry(remarked, verbose=True))
+
+
+def test_a_common_setting_and_the_answer_are_printed_once(
+    plain: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = [verdict.claim.id for verdict in plain.verdicts if verdict.claim.origin == "published"]
+    settings = {identity: {"setting": "Coins are fair. The source tosses dice."} for identity in published}
+    changed = change(plain, settings | {"more-heads": {"setting": "Coins are fair. Tosses are few."}})
+    assert plain.result is not None
+    monkeypatch.setattr(terminal, "COMMITTED", plain.result.folder.parents[1])
+    words = join_words(print_entry(replace(changed, study=replace(plain.study, answer="Heads."))))
+    assert words.count("Coins are fair.") == words.count("answer: Heads.") == 1
 
 
 def test_terminal_shows_totals_of_several_studies(entry: Entry) -> None:

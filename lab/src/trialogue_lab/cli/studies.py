@@ -88,21 +88,26 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _describe_presets(study: "Study[Any]") -> str:
     """Return a table of the presets of a study, with the computing time of the committed result."""
-    from trialogue.display.columns import output_width, text_table
-    from trialogue_lab.ledger.entries import counting_result
+    from trialogue.display.columns import output_width, text_table, wrap_words
     from trialogue_lab.ledger.pages.screens import format_duration
-    from trialogue_lab.ledger.runs.results import COMMITTED
+    from trialogue_lab.ledger.runs.results import COMMITTED, finished_results
 
-    found = counting_result(study, COMMITTED)
+    measured = {
+        found.preset: format_duration(found.provenance["seconds"])
+        for found in finished_results(study.name, COMMITTED, _warn)
+    }
     lines = [("preset", "computing time", "purpose")]
     for name in study.presets:
-        time = _PRESETS[name][0]
-        if found and found.preset == name:
-            time = f"{format_duration(found.provenance['seconds'])} (committed result)"
-        lines.append((name, time, _PRESETS[name][1]))
-    table = text_table(lines, output_width(), numbers=3)
-    return (
-        f"Presets of {study.name}. Times are for one or two processor cores, summed over processes.\n{table}"
+        time, purpose = _PRESETS[name]
+        lines.append((name, measured.get(name, time), purpose))
+    note = (
+        "Times in numbers are those of committed results, on one or two processor cores and summed over processes. "
+        "Times in words are usual ones, not measured for this study. The page docs/explanation/paper-presets.md "
+        "estimates the preset paper."
+    )
+    width = output_width()
+    return "\n".join(
+        [f"Presets of {study.name}", text_table(lines, width, numbers=3), *wrap_words(note, width)]
     )
 
 
@@ -112,7 +117,7 @@ _PRESETS = {
     "default": ("minutes to hours", "test the claims at a reduced scale"),
     "night": ("hours", "test the claims with more repetitions or longer trainings"),
     "weekend": ("days", "test claims that the preset night leaves undecided"),
-    "paper": ("not measured", "test the claims at the scale of the publication"),
+    "paper": ("estimated", "test the claims at the scale of the publication"),
 }
 """Usual computing time and purpose of a preset, by name."""
 
@@ -349,9 +354,9 @@ _HELP = {
     "--preset": "use this preset: smoke, pilot, default, night, weekend or paper (default: default)",
     "--help": "show this help and the config fields of the study",
     "pilot STUDY": "run the pilot of this study",
-    "--force": "measure finished parts again (default: off)",
+    "--force": "measure finished tasks again (default: off)",
     "--threads": "use this many threads of torch per process (default: 1, usually fastest for small models)",
-    "--workers": "measure parts in this many processes (default: 1; with Ray, the number of processors)",
+    "--workers": "measure tasks in this many processes (default: 1; with Ray, the number of processors)",
     "--executor": "measure on: local (default), ray (new Ray cluster), ray://HOST:PORT or ray:ADDRESS (running one)",
     "run --results": "write the result to this folder (default: ./runs)",
     "ledger STUDY": "show the claims of these studies, with your own runs (default: counts of all studies)",
@@ -384,7 +389,7 @@ def add(commands: Commands) -> None:
         add_help=False,
         usage="trialogue run STUDY [--preset PRESET] [--workers N] [--executor WHERE] [--results DIR] [--force] "
         "[--FIELD VALUE ...]",
-        epilog="Use `trialogue run STUDY --help` to list the config fields of a study.",
+        epilog="Use `trialogue run STUDY --help` for the config fields of a study and the computing time of its presets.",
     )
     piloting = commands.add("pilot", pilot, group="Laboratory")
     showing = commands.add("ledger", show_ledger, group="Laboratory")

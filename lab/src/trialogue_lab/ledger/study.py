@@ -104,6 +104,7 @@ class Study(Generic[Config]):
         tables: Tables of the report.
         figures: Figures of the report.
         numbers: Statistics that documentation templates quote, by name.
+        answer: One sentence that answers the question, from the committed result.
         glossary: Meanings of symbols and technical terms in the titles of the claims, by term.
         kind: Column that holds the kind of a measurement (default: "kind").
         version: Increase it when the meaning of a measurement changes. Results of earlier versions no longer count.
@@ -117,6 +118,7 @@ class Study(Generic[Config]):
     tables: Sequence[ResultTable] = ()
     figures: Sequence[Figure] = ()
     numbers: Mapping[str, Statistic] = field(default_factory=dict)
+    answer: str = ""
     glossary: Mapping[str, str] = field(default_factory=dict)
     kind: str = "kind"
     version: int = 1
@@ -147,8 +149,8 @@ class Study(Generic[Config]):
 
         The presets are `config.PRESETS` and the tasks of a run `measure.parts`. Optional are `claims.CLAIMS`,
         `claims.NUMBERS`, the tables and figures (`TABLES` and `FIGURES` in `pages`, or in `tables` and `figures`), and
-        `titles.toml` with titles by claim id. In this file, the table `measured` states what a measured number is, by
-        claim id, and the table `glossary` explains terms of the titles.
+        `titles.toml` with titles by claim id. In this file, `answer` answers the question of the study, the table
+        `measured` states what a measured number is, by claim id, and the table `glossary` explains terms of the titles.
 
         Args:
             module: The `__name__` of the package.
@@ -241,18 +243,20 @@ def _find_file(module: str, name: str) -> Path:
 
 
 def _read_titles(path: Path, claims: Sequence[Claim]) -> dict[str, Any]:
-    """Return the claims with the titles from the file `path`, if it exists, and the terms that it explains."""
+    """Return the claims with the titles from the file `path`, if it exists, the answer, and the explained terms."""
     if not path.is_file():
         return {"claims": claims}
     try:
         titles = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError("titles", str(path), f"cannot be read: {error}") from error
+    answer = titles.pop("answer", "")
     measured, glossary = (titles.pop(name, {}) for name in ("measured", "glossary"))
     unknown = (titles.keys() | measured.keys()) - {claim.id for claim in claims}
     if unknown:
         raise InputError("titles", sorted(unknown), f"use ids of claims of the study in {path}")
     return {
+        "answer": answer,
         "glossary": glossary,
         "claims": [
             dataclasses.replace(

@@ -1,39 +1,44 @@
-"""Tables of the verdicts on claims, as plain text of a given width."""
+"""Lists of the verdicts on claims, as plain text of a given width."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from trialogue.display.columns import text_table, wrap_words
+from trialogue.display.columns import wrap_words
 from trialogue.display.numbers import ABSENT, format_number, plain_exponent
 from trialogue_lab.ledger.claims.answers import ALPHA, LATE, NOT_PRINTED, WITHDRAWN, Origin
 from trialogue_lab.ledger.counts import Record
 
 ANSWERS = ("refuted", "undecided", "altered since the run", "not tested", "holds")
-"""Verdicts in the order of the rows of a table."""
+"""Verdicts in the order in which claims are listed."""
 
-_WIDE = 110
-"""Width from which the published numbers have a column of their own."""
+_INDENT = 12
+"""Width of the column of verdicts."""
 
 _HEADINGS: dict[Origin, str] = {"published": "Claims of the publication", "ours": "Claims of this project"}
 _SIGNS = {"above": ">", "below": "<", "equal": "="}
 _MEASURED = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)\.?$")
 """What is measured, in parentheses at the end of a registered statement."""
 
+_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
+"""The spaces between the sentences of a setting."""
+
 CHOSEN = "*"
 """Mark of a threshold or margin that this project chose."""
 
 EXPLANATIONS = {
-    "interval": 'A claim holds if its whole interval satisfies "holds if", is refuted if no value of the interval '
-    "does, and is undecided otherwise.",
+    "interval": "Numbers are an estimate and its interval [low, high]. A claim holds if the whole interval satisfies "
+    '"holds if", is refuted if no value of the interval does, and is undecided otherwise.',
     "exact": "exact: a number without sampling error, which decides the claim alone.",
     "chosen": f"{CHOSEN}: this project chose the threshold or margin, because the publication gives none.",
-    "measured": '(measured: …): what the measured number is. Compare it with "holds if". It may be an error or a ratio '
-    "and need not have the unit of the published number.",
+    "measured": "measured: what the number is. It may be an error or a ratio and need not have the unit of the "
+    "published number.",
 }
-"""Explanations of the words of a table, by word."""
+"""Explanations of the words of a list of claims, by word."""
 
-_LATE_NOTE = "This claim was registered after the run, so its data may have suggested the claim."
+_UNCHANGED = "is unchanged"
+"""End of the remark on a correction that did not change the mean."""
 
 
 def format_criterion(record: Record) -> str:
@@ -106,21 +111,19 @@ def claims_text(records: Sequence[Record], width: int, *, hide_own: bool = False
         shown = [record for record in found if record not in hidden]
         counts = Counter(record["verdict"] for record in found)
         verdicts = ", ".join(f"{counts[answer]} {_plural(answer)}" for answer in ANSWERS if counts[answer])
-        lines = wrap_words(f"{heading}: {len(found)} ({verdicts})", width)
-        if shown:
-            lines += [_format_table(shown, width), *wrap_words(describe_intervals(shown), width)]
+        lines = wrap_words(f"{heading}: {len(found)} ({verdicts})", width) + _list_claims(shown, width)
         if hidden:
             rest = "the claims of this project that hold"
             lines += wrap_words(f"Not shown: {rest}. Use --origin ours or --verbose.", width)
-        blocks.append("\n".join(line for line in lines if line))
+        blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
 def explain_tables(records: Iterable[Record], width: int) -> str:
-    """Return an explanation of the words in tables of claims.
+    """Return an explanation of the words in lists of claims.
 
     Args:
-        records: Records of the claims in the tables.
+        records: Records of the claims in the lists.
         width: Width of the text.
     """
     used = {word for record in records if record["verdict"] != WITHDRAWN for word in _used_words(record)}
@@ -128,29 +131,52 @@ def explain_tables(records: Iterable[Record], width: int) -> str:
     return "\n".join(wrap_words(" ".join(sentences), width))
 
 
-def _format_table(records: Sequence[Record], width: int) -> str:
-    """Return a table of claims, and the notes on them."""
+def _list_claims(records: Sequence[Record], width: int) -> list[str]:
+    """Return what claims have in common, the claims, and notes on the settings of single claims."""
+    settings = [_SENTENCES.split(record.get("setting") or "") for record in records]
+    common = os.path.commonprefix(settings)
+    texts = [describe_intervals(records), f"Setting: {' '.join(common)}" if any(common) else ""]
+    lines = [line for text in texts if text for line in wrap_words(text, width)]
+    lines += [""] if lines else []
     notes: dict[str, int] = {}
-    ranked = sorted(records, key=lambda record: ANSWERS.index(record["verdict"]))
-    is_wide = width >= _WIDE and any(record["published"] != NOT_PRINTED for record in records)
+    for record, setting in sorted(
+        zip(records, settings, strict=True), key=lambda pair: ANSWERS.index(pair[0]["verdict"])
+    ):
+        note = " ".join(setting[len(common) :])
+        mark = f" [{notes.setdefault(note, len(notes) + 1)}]" if note else ""
+        lines.append(format_claim(record, width, mark))
+    return lines + [
+        line for note, number in notes.items() for line in wrap_words(f"[{number}] {note}", width)
+    ]
+
+
+def format_claim(record: Record, width: int, mark: str = "", more: Sequence[str] = ()) -> str:
+    """Return a claim as text: verdict and title, then the numbers and remarks.
+
+    Args:
+        record: Record of a claim that is not withdrawn.
+        width: Width of the text.
+        mark: Text after the title, for example the number of a note (default: none).
+        more: Further remarks (default: none).
+    """
+    room = width - _INDENT
     # The publication does not make the claims of this project, but it may say something on the same question.
-    says = "published" if records[0]["origin"] == "published" else "publication says"
-    lines = [["verdict", "claim", *([says] if is_wide else []), "measured", "holds if"]]
-    for record in ranked:
-        marks = "".join(f" [{notes.setdefault(note, len(notes) + 1)}]" for note in _list_notes(record))
-        claim = f"{record['title'] or record['statement']}{marks}"
-        if measured := find_measured(record):
-            claim += f"\n(measured: {measured})"
-        published = "" if record["published"] == NOT_PRINTED else record["published"]
-        if published and not is_wide:
-            claim += f"\n{says}: {published}"
-        numbers = format_numbers(record).replace(" [", "\n[")
-        verdict = "altered" if record["verdict"].startswith("altered") else record["verdict"]
-        lines.append([verdict, claim, *([published] if is_wide else []), numbers, format_criterion(record)])
-    texts = [text_table(lines, width, numbers=len(lines[0]))]
-    for note, number in notes.items():
-        texts += wrap_words(f"[{number}] {note}", width)
-    return "\n".join(texts)
+    says = "published" if record["origin"] == "published" else "publication says"
+    measured = find_measured(record)
+    details = [f"measured: {measured}"] if measured else []
+    details += [] if record["published"] == NOT_PRINTED else [f"{says}: {record['published']}"]
+    joined = "; ".join(details)
+    texts = (
+        f"{record['title'] or record['statement']}{mark}",
+        f"{'not measured' if record['estimate'] is None else format_numbers(record)}, holds if "
+        f"{format_criterion(record)}",
+        *([joined] if details and len(joined) <= room else details),
+        *_list_notes(record),
+        *more,
+    )
+    lines = [line for text in texts for line in wrap_words(text, room)]
+    verdict = "altered" if record["verdict"].startswith("altered") else record["verdict"]
+    return f"{verdict:{_INDENT}}" + f"\n{_INDENT * ' '}".join(lines)
 
 
 def find_measured(record: Record) -> str:
@@ -173,17 +199,18 @@ def find_measured(record: Record) -> str:
 
 
 def _list_notes(record: Record) -> list[str]:
-    """Return the notes that a reader needs to understand one verdict, as sentences."""
-    notes = [_LATE_NOTE] if is_late(record) else []
-    if record.get("setting"):
-        notes.append(record["setting"])
+    """Return the remarks that change the meaning of a verdict."""
+    notes = [LATE] if is_late(record) else []
     # The numbers show why a claim holds, is refuted or has an interval around the threshold.
     is_plain = record["verdict"] in ("holds", "refuted") or (
         record["verdict"] == "undecided" and record["low"] is not None
     )
-    if record.get("reason") and not is_plain:
+    if record.get("reason") and not is_plain and ": no rows of the kind" not in record["reason"]:
         notes.append(record["reason"])
-    return notes + [remark for remark in record.get("remarks") or () if remark != LATE]
+    notes += [
+        remark.removeprefix("the verdict is ") for remark in record.get("remarks") or () if remark != LATE
+    ]
+    return [note for note in notes if not note.endswith(_UNCHANGED)]
 
 
 def describe_intervals(records: Iterable[Record]) -> str:

@@ -16,6 +16,7 @@ _UNKNOWN = "unknown"
 """Group of the studies without a stored summary, for example those of other packages."""
 
 _SHOWN = ("holds", "refuted", "undecided")
+_HEAD = ("study", "statements", *_SHOWN, "other", "ours")
 _HINTS = (
     ("trialogue ledger STUDY", "all claims of a study with their numbers, next to your own runs"),
     ("trialogue ledger --source KEY", "all claims of a publication, by its key in parentheses above"),
@@ -24,7 +25,12 @@ _HINTS = (
 )
 _LIST_HINTS = (
     ("trialogue run STUDY --preset smoke", "run a study in small, in seconds"),
+    ("trialogue run STUDY --help", "its settings, and the time of each preset"),
     ("trialogue ledger STUDY", "what the study found"),
+    (
+        "trialogue ledger --source KEY",
+        "what all studies of a publication found, by its key in parentheses above",
+    ),
 )
 
 
@@ -86,11 +92,11 @@ def studies_screen(questions: Mapping[str, str], summaries: Mapping[str, StudySu
             lines.append((name.ljust(longest), time.rjust(8), questions[name] + places))
         blocks.append(f"{_format_title(document, width)}\n{text_table(lines, width, numbers=9)}")
     note = (
-        "Most studies ask a question about a publication. The places in the publication are in parentheses. time: "
-        f"computing time of the committed result on one or two processor cores, summed over processes ({ABSENT}: not "
-        "stored). `--source` accepts the key after a title."
+        "Each study asks a question, most of them about a publication. The places in the publication are in "
+        "parentheses. time: computing time of the committed result on one or two processor cores, summed over "
+        f"processes ({ABSENT}: not stored)."
     )
-    return "\n\n".join([*blocks, "\n".join(wrap_words(note, width)), _list_hints(_LIST_HINTS, width)])
+    return "\n\n".join(["\n".join(wrap_words(note, width)), *blocks, _list_hints(_LIST_HINTS, width)])
 
 
 def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
@@ -101,27 +107,24 @@ def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
         width: Width of the text.
     """
     longest = max((len(found.name) for found in summaries), default=0)
-    head = ("study", "statements", *_SHOWN, "other", "ours")
+    notes = (
+        "A statement of a publication is tested by one or more claims. It is refuted if one of them is, and otherwise "
+        "undecided if one of them is. A confidence interval decides each claim.",
+        "other: not tested, altered since the run, or withdrawn. ours: claims of this project that hold / all of them. "
+        "together: a statement that several studies test counts once.",
+    )
+    blocks = ["\n".join(line for note in notes for line in wrap_words(note, width))]
     groups: dict[str, list[StudySummary]] = {}
     for found in summaries:
         groups.setdefault(found.document, []).append(found)
-    blocks = []
     for document, studies in _sort_by_document(groups).items():
         lines = [_format_counts(found.name.ljust(longest), found.claims) for found in studies]
         if len(studies) > 1:
             lines.append(_format_counts("together", [record for found in studies for record in found.claims]))
-        blocks.append(f"{_format_title(document, width)}\n{text_table([head, *lines], width)}")
+        blocks.append(f"{_format_title(document, width)}\n{text_table([_HEAD, *lines], width)}")
     records = [record for found in summaries for record in found.claims]
-    totals = totals_rows(records)
-    notes = (
-        "The first tables count statements of publications. A statement is tested by one or more claims, each decided "
-        "by a confidence interval: it is refuted if one of them is, else undecided if one of them is. If several "
-        "studies test a statement, 'together' counts it once.",
-        "other: not tested, altered since the run, or withdrawn. ours: claims that this project added, for example "
-        "controls, as holding/all.",
-        str(families_of(records)),
-    )
-    blocks += [f"total\n{text_table(totals, width)}", *("\n".join(wrap_words(note, width)) for note in notes)]
+    blocks.append(f"total\n{text_table(totals_rows(records), width)}")
+    blocks.append("\n".join(wrap_words(str(families_of(records)), width)))
     return "\n\n".join([*blocks, _list_hints(_HINTS, width)])
 
 
@@ -135,7 +138,7 @@ def _list_hints(hints: Iterable[tuple[str, str]], width: int) -> str:
 
 
 def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
-    """Return tables of claims, by study, and the number of claims and statements.
+    """Return lists of claims, by study, and the number of claims and statements.
 
     Args:
         summaries: Summaries of the studies, with the selected claims only.
@@ -153,7 +156,7 @@ def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
             records += found.claims
     if not records:
         return "no claim is selected"
-    blocks.append(explain_tables(records, width))
+    blocks.insert(0, explain_tables(records, width))
     statements = len(statements_of(records))
     claims = "1 claim" if len(records) == 1 else f"{len(records)} claims"
     tested = "1 statement of a publication" if statements == 1 else f"{statements} statements of publications"

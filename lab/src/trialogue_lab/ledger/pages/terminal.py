@@ -21,13 +21,13 @@ from trialogue_lab.ledger.pages.claim_tables import (
     EXPLANATIONS,
     claims_text,
     explain_tables,
-    find_measured,
+    format_claim,
     format_criterion,
 )
 from trialogue_lab.ledger.pages.comparison import TOLERANCE, Comparison, is_equal, is_one_sided
 from trialogue_lab.ledger.pages.tables import ResultTable, sheet
 from trialogue_lab.ledger.rows import Rows
-from trialogue_lab.ledger.runs.results import Result
+from trialogue_lab.ledger.runs.results import COMMITTED, Result
 from trialogue_lab.ledger.summary import families, totals_table
 
 _COLOURS = {
@@ -158,23 +158,25 @@ def print_ledger(
 def _print_entry(out: Console, entry: Entry, registered: str, verbose: bool, hide_own: bool) -> None:
     """Print the claims of a study by origin, then its withdrawn claims. `registered` describes all of its claims."""
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
+    if entry.study.answer and entry.result and COMMITTED in entry.result.folder.parents:
+        out.print(Text(f"answer: {entry.study.answer}"))
     out.print(Text(f"source: {entry.study.source}", style="dim"))
-    if entry.study.glossary:
-        out.print(
-            Text(f"\n{text_table(list(entry.study.glossary.items()), out.width, numbers=2)}\n", style="dim")
-        )
     if entry.result:
         out.print(
             Text(f"result: {format_result(entry.result)} (preset {entry.scale}). {registered}", style="dim")
+        )
+    if entry.result and not verbose:
+        out.print(Text("\n" + explain_tables(ledger_records([entry]), out.width), style="dim"))
+    if entry.study.glossary:
+        out.print(
+            Text(f"\n{text_table(list(entry.study.glossary.items()), out.width, numbers=2)}", style="dim")
         )
     if entry.result and verbose:
         for origin, verdicts in by_origin(entry.verdicts).items():
             _print_claims(out, _CLAIMS[origin], verdicts)
         _explain_chosen(out, entry.verdicts)
     elif entry.result:
-        records = ledger_records([entry])
-        text = Text("\n" + claims_text(records, out.width, hide_own=hide_own))
-        text.append("\n\n" + explain_tables(records, out.width), "dim")
+        text = Text("\n" + claims_text(ledger_records([entry]), out.width, hide_own=hide_own))
         text.highlight_regex(r"(?m)^Claims of .*", "bold")
         for answer, style in _COLOURS.items():
             text.highlight_regex(rf"(?m)^{answer.partition(' since')[0]}(?=  )", style)
@@ -271,23 +273,15 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
         shown = " (shown first)" if news else ""
         out.print(Text(f"{differ} from the committed result{shown}.", style="bold"))
     shown_claims = ranked[: max(count, len(news))]
-    for verdict in shown_claims:
-        claim = verdict.claim
-        answer = (f"{verdict.answer:10}  ", _COLOURS[verdict.answer])
-        lines = wrap_words(claim.heading, out.width - 12)
-        numbers = (
-            f"{claim.id}: {_format_verdict_numbers(verdict)}, holds if {format_verdict_criterion(verdict)}"
-        )
-        lines += wrap_words(numbers, out.width - 12)
-        if measured := find_measured(vars(claim)):
-            lines += wrap_words(f"measured: {measured}", out.width - 12)
-        if claim.published != NOT_PRINTED:
-            lines += wrap_words(f"published: {claim.published}", out.width - 12)
+    records = ledger_records([replace(entry, verdicts=tuple(shown_claims), withdrawn=())])
+    out.print(Text(explain_tables(records, out.width), style="dim"))
+    for verdict, record in zip(shown_claims, records, strict=True):
+        more = [f"claim: {verdict.claim.id}"]
         if verdict in news:
-            lines += wrap_words(
-                f"committed result: {' '.join(_format_verdict(before[claim.id]).split())}", out.width - 12
-            )
-        out.print(Text.assemble(answer, ("\n" + 12 * " ").join(lines)))
+            more.append(f"committed result: {' '.join(_format_verdict(before[verdict.claim.id]).split())}")
+        text = Text(format_claim(record, out.width, more=more))
+        text.stylize(_COLOURS[verdict.answer], 0, len(verdict.answer))
+        out.print(text)
     counts = Counter(verdict.answer for verdict in entry.verdicts)
     numbers = ", ".join(
         f"{number} {'hold' if answer == 'holds' and number > 1 else answer}"
@@ -299,8 +293,6 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
             f"All claims: {numbers}"
         )
     )
-    records = ledger_records([replace(entry, verdicts=tuple(shown_claims), withdrawn=())])
-    out.print(Text(explain_tables(records, out.width), style="dim"))
     for line in _explain_untested(entry) if counts["not tested"] == len(ranked) else ():
         out.print(Text(line, style="dim"))
 
