@@ -389,7 +389,7 @@ def add(commands: Commands) -> None:
         add_help=False,
         usage="trialogue run STUDY [--preset PRESET] [--workers N] [--executor WHERE] [--results DIR] [--force] "
         "[--FIELD VALUE ...]",
-        epilog="Use `trialogue run STUDY --help` for the config fields of a study and the computing time of its presets.",
+        epilog="Use `trialogue run STUDY --help` for the config fields of a study and the time of its presets.",
     )
     piloting = commands.add("pilot", pilot, group="Laboratory")
     showing = commands.add("ledger", show_ledger, group="Laboratory")

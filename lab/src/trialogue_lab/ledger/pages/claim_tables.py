@@ -1,6 +1,6 @@
 """Lists of the verdicts on claims, as plain text of a given width."""
 
-import os
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -134,7 +134,9 @@ def explain_tables(records: Iterable[Record], width: int) -> str:
 def _list_claims(records: Sequence[Record], width: int) -> list[str]:
     """Return what claims have in common, the claims, and notes on the settings of single claims."""
     settings = [_SENTENCES.split(record.get("setting") or "") for record in records]
-    common = os.path.commonprefix(settings)
+    common = [
+        one[0] for one in itertools.takewhile(lambda one: len(set(one)) == 1, zip(*settings, strict=False))
+    ]
     texts = [describe_intervals(records), f"Setting: {' '.join(common)}" if any(common) else ""]
     lines = [line for text in texts if text for line in wrap_words(text, width)]
     lines += [""] if lines else []
