@@ -11,7 +11,7 @@ from trialogue import enumeration
 from trialogue.samplers.chains.subsets import choose_members
 from trialogue.samplers.cut import Cut
 from trialogue.samplers.exact import digit_products
-from trialogue.samplers.exact import unmasking as exact
+from trialogue.samplers.exact import unmasking_states as exact
 from trialogue.samplers.truncation import temper
 from trialogue.samplers.unmasking import (
     Canvas,
@@ -34,9 +34,10 @@ from trialogue.samplers.unmasking import (
 
 select_positions = ordered._select
 count_random, count_scheduled = RandomSizes.count, Schedule.count
-run_plan, judge, add = ReMDM.plan, Checked._accepts, exact._Exploration.add
+run_plan, judge, add = ReMDM.plan, Checked._accepts, exact.Exploration.add
+solve, distinct = exact.CheckedExploration.solve, checked._distinct
 find_options, multiply = contract.Planned.options, digit_products.multiply_digits
-outer, receive = digit_products._outer, exact._Exploration._receive
+outer, receive = digit_products._outer, exact.Exploration._receive
 
 
 def lowest_scores(state, scores, *rest):
@@ -112,6 +113,21 @@ def all_tokens(self, tokens, lengths, free, vocab_size):
     return judge(self, tokens, torch.full_like(lengths, tokens.shape[1]), free, vocab_size)
 
 
+def never_the_last_rejection(self):
+    self._last_rejections = self._rejections
+    return solve(self)
+
+
+def one_rejection_less(self):
+    self._quota -= 1
+    return solve(self)
+
+
+def lengths_only(tokens, lengths, starts, vocab_size):
+    """Judge texts of equal length as if they were equal."""
+    return distinct(torch.zeros_like(tokens), lengths, starts, vocab_size)
+
+
 def canvas_only(self, state):
     """Merge states that differ in their numbers of passes."""
     return add(self, Canvas(state.tokens, state.masked, state.masked, torch.zeros_like(state.passes)))
@@ -128,7 +144,7 @@ MUTANTS = [
     ("ordered", Permutation, "scores", lambda self, x: -torch.tensor(self.positions).expand(len(x), -1)),
     ("scored", Entropy, "scores", lambda self, x: Confidence().scores(x)),
     ("scored", Margin, "scores", lambda self, x: Confidence().scores(x)),
-    ("ordered", exact._Exploration, "add", canvas_only),
+    ("ordered", exact.Exploration, "add", canvas_only),
     ("ordered", enumeration._Tapes, "untaken", lambda self: (self._calls[:0], self._tapes[:0])),
     ("by-confidence", Threshold, "count", strict_threshold),
     ("by-confidence", Factor, "count", factor_without_one),
@@ -137,7 +153,7 @@ MUTANTS = [
     ("remdm", contract.Planned, "options", never_masked),
     ("ordered", exact, "multiply_digits", last_digit_first),
     ("remdm", digit_products, "_outer", first_digit_highest),
-    ("ordered", exact._Exploration, "_receive", visited_once),
+    ("ordered", exact.Exploration, "_receive", visited_once),
     ("remdm", contract, "flip", lambda p, choose: p > 0.5),
     ("corrected", remasking, "_DRAWING", contract.Drawing(0.5, 1.0)),
     (
@@ -149,5 +165,8 @@ MUTANTS = [
     ("checked", checked, "ends", lambda tokens, eos: torch.full_like(tokens[:, 0], tokens.shape[1])),
     ("checked", checked, "choose_members", lambda sets, sizes, choose: sets & (sizes > 0)[:, None]),
     ("checked-partial", Checked, "_accepts", all_tokens),
+    ("checked-partial", exact.CheckedExploration, "solve", never_the_last_rejection),
+    ("checked", exact.CheckedExploration, "solve", one_rejection_less),
+    ("checked", checked, "_distinct", lengths_only),
 ]
 """Kind of sampler, object, attribute and faulty replacement."""

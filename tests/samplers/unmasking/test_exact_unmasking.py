@@ -19,7 +19,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import Streams, numpy_generator
 from trialogue.samplers import ChainRule
 from trialogue.samplers.exact import kullback_leibler, total_variation
-from trialogue.samplers.exact.unmasking import _Exploration
+from trialogue.samplers.exact.unmasking_states import Exploration
 from trialogue.samplers.unmasking import (
     Checked,
     Confidence,
@@ -116,14 +116,14 @@ SETTINGS = {
         lambda text: sum(text) % 2 == 0 or text[-1:] == (1,),
         ordered(pick, sites),
         remask=pick.choice([None, 1, 2]),
-        quota=pick.choice([0, 1]),
+        quota=pick.choice([0, 1, 2]),
         eos=pick.choice([None, 1]),
     ),
     "checked-partial": lambda pick, sites: Checked(
         lambda text: sum(text) < 2,
         Ordered(pick.choice([Random(), Confidence()]), Fixed(pick.choice([1, 2]))),
         remask=pick.choice([None, 1]),
-        quota=1,
+        quota=pick.choice([1, 2]),
         partial=True,
     ),
 }
@@ -153,8 +153,8 @@ def difference(sampler, model, prompt):
     """
     expected, passes = naive_distribution(sampler, model, prompt)
     differences = []
-    for is_planned in [_Exploration._is_planned, lambda *_: False][: 1 + isinstance(sampler, Planned)]:
-        with mock.patch.object(_Exploration, "_is_planned", is_planned):
+    for is_planned in [Exploration._is_planned, lambda *_: False][: 1 + isinstance(sampler, Planned)]:
+        with mock.patch.object(Exploration, "_is_planned", is_planned):
             found = exact_distribution(sampler, model, prompt=prompt)
         masses = {**found.probabilities, None: found.rejected}
         differences += [
@@ -321,6 +321,9 @@ def test_the_model_is_evaluated_once_per_pass_on_unfinished_rows():
 def test_small_sequences_take_little_time():
     model = PottsChain.from_patterns(vocab_size=3, patterns=[[0, 1], [2, 2]]).at(6, 1.0)
     assert exact_distribution(Ordered(Random(), Fixed(1)), model).states == 4**6 - 3**6
+    # The states do not depend on the remaining rejections, nor on which positions are masked again.
+    checked = Checked(lambda text: sum(text) % 2 == 0, remask=2)
+    assert exact_distribution(checked, model).states == 4**6 - 3**6
 
 
 def test_bad_input_has_one_clear_message():

@@ -16,6 +16,8 @@ from trialogue.samplers.unmasking.ordered import Ordered
 from trialogue.validation import Count, Natural, validated
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
+_LARGEST_NUMBER = 2**62
+
 
 class CheckedState(NamedTuple):
     """State of `Checked`.
@@ -122,14 +124,33 @@ class Checked(Unmasking[CheckedState]):
         limit = min(tokens.shape[1], self.judged_length or tokens.shape[1])
         lengths = torch.minimum(lengths, ends(tokens, self.eos)).clamp(max=limit)
         starts = torch.minimum(lengths, (free.cumsum(1) == 0).sum(1))
+        tokens, lengths, starts = tokens.cpu(), lengths.cpu(), starts.cpu()
+        rows, place = _distinct(tokens, lengths, starts, vocab_size)
         found = values(
             self.verifier,
             _Vocabulary(vocab_size, self.eos),
-            (tokens.cpu(), lengths.cpu()),
-            prompt_lengths=starts.cpu(),
+            (tokens[rows], lengths[rows]),
+            prompt_lengths=starts[rows],
             max_length=limit,
         )
-        return (found > 0).to(tokens.device)
+        return (found > 0)[place].to(free.device)
+
+
+def _distinct(tokens: Tensor, lengths: Tensor, starts: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+    """Return one row of each text, and the place of the text of each row among them.
+
+    Exact distributions have many rows with equal texts. Texts that are too long to be numbered count as different.
+    """
+    sites = tokens.shape[1]
+    if vocab_size**sites * (sites + 1) ** 2 > _LARGEST_NUMBER:
+        rows = torch.arange(len(tokens))
+        return rows, rows
+    number = lengths * (sites + 1) + starts
+    shown = tokens.masked_fill(torch.arange(sites) >= lengths[:, None], 0)
+    for site in range(sites):
+        number = number * vocab_size + shown[:, site]
+    known, place = number.unique(return_inverse=True)
+    return torch.empty_like(known).scatter_(0, place, torch.arange(len(tokens))), place
 
 
 def ends(tokens: Tensor, eos: int | None) -> Tensor:

@@ -27,7 +27,8 @@ class Canvas(NamedTuple):
     Attributes:
         tokens: Token ids (rows, length) int64, 0 at masked positions.
         masked: Which positions are masked, (rows, length) bool.
-        free: Which positions do not belong to the prompt, (rows, length) bool.
+        free: Which positions do not belong to the prompt, (rows, length) bool. All of them if the sampler does not use
+            it, so that equal canvases are equal states.
         passes: Number of passes (rows,) int64 since the current block began. It stays 0 if the sampler does not use it,
             so that equal canvases are equal states.
     """

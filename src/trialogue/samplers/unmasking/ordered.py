@@ -50,6 +50,10 @@ class Ordered(Planned):
             hint = f"use the order Confidence(), because {type(self.size).__name__} selects by confidence"
             raise InputError("order", self.order, hint)
 
+    def init(self, tokens: Tensor, masked: Tensor) -> Canvas:
+        """Return the state before the first pass, given `tokens` and `masked` positions (rows, length)."""
+        return _start(tokens, masked, self.size, self.blocks)
+
     @property
     def drawing(self) -> Drawing:
         """Temperature and truncation."""
@@ -121,6 +125,10 @@ class DrawThenSelect(Unmasking[Canvas]):
     def __post_init__(self) -> None:
         _require(self.size, Size, "size", "give a size, such as Fixed(2)")
 
+    def init(self, tokens: Tensor, masked: Tensor) -> Canvas:
+        """Return the state before the first pass, given `tokens` and `masked` positions (rows, length)."""
+        return _start(tokens, masked, self.size, self.blocks)
+
     def step(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Canvas:
         """Draw all tokens of the current block, and reveal the most probable ones.
 
@@ -143,6 +151,14 @@ class DrawThenSelect(Unmasking[Canvas]):
 def _require(value: object, kind: type, name: str, hint: str) -> None:
     if not isinstance(value, kind):
         raise InputError(name, value, hint)
+
+
+def _start(tokens: Tensor, masked: Tensor, size: Size, width: int | None) -> Canvas:
+    """Return the first canvas. If the prompt does not matter, no position is marked as prompt, so that states merge."""
+    start = Canvas.start(tokens, masked)
+    if width is None and size.uses_masked_only:
+        return start._replace(free=torch.ones_like(masked))
+    return start
 
 
 def _current_block(state: Canvas, width: int | None) -> Tensor:

@@ -37,6 +37,9 @@ class Size(ABC):
     """Whether the size depends on the number of passes since the block began."""
     needs_confidence: ClassVar[bool] = False
     """Whether the scores must be probabilities of tokens."""
+    uses_masked_only: ClassVar[bool] = False
+    """Whether the size depends on the scores of masked positions only, and not on `Block.total` and `Block.passes`. The
+    exact distribution then has fewer states."""
 
     @abstractmethod
     def count(self, block: Block, choose: Choose) -> Tensor:
@@ -61,6 +64,7 @@ class Fixed(Size):
     """
 
     positions: Count = 1
+    uses_masked_only: ClassVar[bool] = True
 
     def count(self, block: Block, choose: Choose) -> Tensor:
         """Return the number of positions (rows,) for a `block`. The random `choose` is not used."""
@@ -111,6 +115,7 @@ class Threshold(Size):
 
     confidence: PositiveShare = 0.9
     needs_confidence: ClassVar[bool] = True
+    uses_masked_only: ClassVar[bool] = True
 
     def count(self, block: Block, choose: Choose) -> Tensor:
         """Return the number of positions (rows,) for a `block`. The random `choose` is not used."""
@@ -132,6 +137,7 @@ class Factor(Size):
 
     factor: Positive = 1.0
     needs_confidence: ClassVar[bool] = True
+    uses_masked_only: ClassVar[bool] = True
 
     def count(self, block: Block, choose: Choose) -> Tensor:
         """Return the number of positions (rows,) for a `block`. The random `choose` is not used."""
