@@ -39,8 +39,8 @@ class Config(Settings):
     probe_depth: Count = 2
     probe_epochs: Count = 30
     names: Count = 6
-    outputs: Annotated[int, Ge(2)] = 10
-    references: Annotated[int, Ge(2)] = 50
+    outputs: Annotated[int, Ge(2)] = 24
+    references: Annotated[int, Ge(2)] = 100
     max_queries: Count = 10_000
 
     @property
@@ -53,14 +53,14 @@ PRESETS = {
     "smoke": Config(
         seeds=(0,),
         cases=1,
-        training_steps=250,
-        rollout_names=60,
+        training_steps=400,
+        rollout_names=40,
         probe_epochs=2,
-        names=2,
-        outputs=2,
-        references=4,
-        max_queries=400,
+        names=1,
+        outputs=3,
+        references=8,
+        max_queries=300,
     ),
-    "pilot": Config(seeds=(1001, 1002)),
+    "pilot": Config(seeds=(1001, 1002), outputs=10, references=50),
     "default": Config(),
 }

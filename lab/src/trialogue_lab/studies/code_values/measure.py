@@ -188,7 +188,8 @@ def _summarize(samples: Samples, reference: NDArray[np.int64], config: Config) -
         evaluations[first : first + config.outputs] for first in range(0, len(evaluations), config.outputs)
     ]
     totals = _count_totals(samples, config.cases)
-    row = {
+    comparable = min(totals.sum(), reference.sum()) > 1
+    return {
         "outputs": len(samples),
         "accepted": int(totals.sum()),
         "correct": sum(evaluation.correct for evaluation in evaluations),
@@ -197,9 +198,11 @@ def _summarize(samples: Samples, reference: NDArray[np.int64], config: Config) -
         "distinct_queries": int(samples.distinct_queries.sum()),
         "positions": int(samples.positions.sum()),
         "stopped": sum(reason == "max_queries" for reason in samples.stopped),
+        "distance": estimate_squared_distance(totals, reference) if comparable else None,
+        "items": _mean(totals) if comparable else None,
+        "reference_items": _mean(reference) if comparable else None,
     }
-    if min(totals.sum(), reference.sum()) > 1:
-        row["distance"] = estimate_squared_distance(totals, reference)
-        row["items"] = float(totals @ np.arange(len(totals)) / totals.sum())
-        row["reference_items"] = float(reference @ np.arange(len(reference)) / reference.sum())
-    return row
+
+
+def _mean(counts: NDArray[np.int64]) -> float:
+    return float(counts @ np.arange(len(counts)) / counts.sum())
