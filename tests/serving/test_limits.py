@@ -8,7 +8,7 @@ from trialogue.serving import body, server, verifiers
 from trialogue.serving.settings import Address, Serving
 from trialogue.verifiers.schemas import validation
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
+PAGE = Path(__file__).parents[2] / "docs" / "server.md"
 LIMITS = {
     "requests": Serving.requests,
     "body": Serving.body,

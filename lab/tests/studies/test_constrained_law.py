@@ -203,6 +203,8 @@ def test_statistics_of_known_rows_have_the_expected_values() -> None:
     assert stats.best_weighted()(rows).tolist() == pytest.approx([0.15, 0.05])
     assert stats.gain_of_resampling_on_the_way()(rows).tolist() == pytest.approx([0, -0.2])
     assert stats.decoded("exact", "masked, weighted", size=1, kind="regex")(rows).tolist() == [0.4, 0.2]
+    calls = [{"measure": "exact", "rule": "smc", "seed": 0, "queries": number} for number in (10.0, 1000.0)]
+    assert stats.typical_calls("exact", "smc")(Rows(calls, STUDY.kind)).tolist() == pytest.approx([100])
     assert stats.decoded("run", "smc")(rows).empty
 
 

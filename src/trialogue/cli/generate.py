@@ -37,7 +37,10 @@ def generate(arguments: argparse.Namespace) -> int:
 
     Samples are written as JSON Lines. On a terminal, their texts are printed.
 
-    Example: trialogue generate --model smollm2 --prompt "The sky is" --n 4
+    Examples:
+        trialogue generate --model smollm2 --prompt "The sky is" --n 4
+        trialogue generate --model smollm2 --prompt "The sky is" --choice " blue" " grey" --sampler exact
+        trialogue generate --model google-bert/bert-base-uncased --prompt "A [MASK] sky." --sampler unmasking:confidence
     """
     if is_unmasking(arguments.overrides):
         generate_by_unmasking(["--help" if word == HELP_ALL else word for word in arguments.overrides])

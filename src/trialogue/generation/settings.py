@@ -124,7 +124,8 @@ class Sampling(SamplerSettings):
     """Write the probability of each field of a JSON text among the values that the grammar allows, before temperature
     and truncation. A field with more than 256 allowed values, such as a free string, is drawn again 16 times."""
     resample: bool = False
-    """Replace the samples of each prompt by as many draws from them, in proportion to their weights."""
+    """Correct the frequencies of weighted samples: replace the samples of each prompt by as many draws from them, in
+    proportion to their weights."""
 
     def __post_init__(self) -> None:
         for name in ("n", "until", "max_tries"):

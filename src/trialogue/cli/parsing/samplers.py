@@ -14,6 +14,15 @@ from trialogue.errors import InputError
 HELP_ALL = "--help-all"
 """Option that shows the help of all options, also of those that are seldom needed."""
 
+_OFTEN_USED = {
+    "masked-decoding": "valid outputs at the lowest cost",
+    "exact": "valid outputs with the model's own probabilities",
+    "weighted-rejection": "a constraint that is a Python function",
+    "smc": "a score for unfinished texts",
+    "unmasking:ORDER": "masked positions of a model such as BERT, for example unmasking:confidence",
+}
+"""Purposes of the samplers that most users need."""
+
 _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
 
 
@@ -194,16 +203,15 @@ def unescape(text: str) -> str:
 
 
 def print_more_help(command: str) -> None:
-    """Print the names of all samplers, and how to get the help on them and on all options.
+    """Print the purposes of the most used samplers, and how to get the help on all samplers and options.
 
     Args:
         command: Name of the command.
     """
-    from trialogue.samplers import SAMPLERS
-
+    _print_box("choose --sampler for", _OFTEN_USED)
     help_on = {
         f"trialogue {command} {HELP_ALL}": "all options, samplers and verifiers",
-        f"trialogue {command} --sampler NAME --help": f"a sampler, one of {', '.join(SAMPLERS)}",
+        f"trialogue {command} --sampler NAME --help": "the options of one sampler",
     }
     _print_box("more help", help_on)
 

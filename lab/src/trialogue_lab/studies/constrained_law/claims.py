@@ -88,6 +88,12 @@ CLAIMS = (
 
 _COLUMNS = {"valid": "valid", "total variation": "tv", "queries": "queries", "seconds": "cpu_seconds"}
 
+_COMPUTED = (
+    *((f"{size} by weight", ("exact", "masked, weighted"), size) for size in (1, 16, 64)),
+    ("smc", ("simulated", "smc"), 16),
+    ("value-guided", ("exact", "value-guided"), 1),
+)
+
 NUMBERS = {
     **{
         f"{rule}, as run: {name}": stats.make_sampled_statistic(rule, column)
@@ -97,12 +103,16 @@ NUMBERS = {
     },
     **{
         f"{label}: {name}": stats.decoded(*place, _COLUMNS[name], size=size)
-        for label, place, size in (
-            *((f"{size} by weight", ("exact", "masked, weighted"), size) for size in (1, 16, 64)),
-            ("smc", ("simulated", "smc"), 16),
-            ("value-guided", ("exact", "value-guided"), 1),
-        )
+        for label, place, size in _COMPUTED
         for name in ("total variation", "queries")
+    },
+    **{
+        f"{label}: typical calls": stats.typical_calls(*place, size=size).as_ratio()
+        for label, place, size in _COMPUTED
+    },
+    **{
+        f"{rule}, as run: typical calls": stats.typical_calls("run", rule).as_ratio()
+        for rule in ("no rule", "backtracking")
     },
     **{
         f"masked, {kind}: total variation": stats.make_weighted_statistic(1, kind=kind)

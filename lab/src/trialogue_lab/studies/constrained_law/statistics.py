@@ -35,6 +35,26 @@ def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values
     return rows.where(measure, rule=rule, **values).groupby("seed")[column].mean()
 
 
+@prompt_sets
+def typical_calls(rows: Rows, measure: str, /, rule: str, **values: object) -> "Series[float]":
+    """Return the number of model calls per output of one decoding method, as a geometric mean over questions.
+
+    A language model answers the questions under a constraint. The geometric mean is not dominated by the few questions
+    at which a method needs many calls.
+
+    Args:
+        rows: Measurements of a run, one DataFrame per kind of measurement.
+        measure: Source of the numbers, as for `decoded`.
+        rule: Name of the decoding method, for example "masked, weighted".
+        **values: Values of other columns that select the rows, for example `size=16`.
+
+    Returns:
+        One geometric mean per seed.
+    """
+    table = rows.where(measure, rule=rule, **values)
+    return table.queries.map(math.log).groupby(table.seed).mean().map(math.exp)
+
+
 def make_sampled_statistic(rule: str, column: str = "tv") -> Statistic:
     """Return a statistic: a measurement of one decoding method on answers that were generated with a language model.
 
