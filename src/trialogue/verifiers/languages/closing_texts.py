@@ -12,6 +12,7 @@ from llguidance import LLMatcher
 from numpy.typing import NDArray
 
 from trialogue.models.tokenization import Tokenization
+from trialogue.verifiers.languages.object_keys import KeyState, unescape
 from trialogue.verifiers.languages.token_spellings import token_spellings
 from trialogue.verifiers.languages.vocabularies import (
     byte_tokenizer,
@@ -49,7 +50,7 @@ class ClosingTexts:
         )
         self._bytes, self._spellings = tokenization.token_bytes, token_spellings(tokenization)
         self._texts = OrderedDict[bytes, bytes | None]()
-        self._tables = OrderedDict[tuple[bytes, bytes], Costs]()
+        self._tables = OrderedDict[tuple[bytes, bytes, KeyState | None], Costs]()
 
     def closing(self, text: bytes) -> bytes | None:
         """Return a short completion of a text, or None if none was found.
@@ -83,8 +84,9 @@ class ClosingTexts:
         Returns:
             Counts (vocab,) int32, `NEVER` for tokens that may not follow.
         """
-        closing = self.closing(text)
-        key = b"" if closing is None else closing, np.packbits(viable).tobytes()
+        closing, state = self.closing(text), self._key_state(text)
+        used = None if state is None else _distinguishing(state)
+        key = b"" if closing is None else closing, np.packbits(viable).tobytes(), used
         if key in self._tables:
             self._tables.move_to_end(key)
             return self._tables[key]
@@ -96,13 +98,14 @@ class ClosingTexts:
             if closing is not None
             else {}
         )
-        in_string = self._keys is not None and _is_in_string(text)
+        in_string = state is not None and state.begun is not None
         for token in np.flatnonzero(viable).tolist():
             own = self._bytes[token]
             rest = None if closing is None else _common_closing(matcher, own, closing, in_string)
-            if rest is not None:
+            repeats = rest is not None and state is not None and state.advance(own + rest) is None
+            if rest is not None and not repeats:
                 count = counts[len(rest)]
-            elif in_string and b'"' not in own:
+            elif in_string and b'"' not in own and not repeats:
                 # For example, a token that ends inside a character. A search for each of them would take too long.
                 count = None
             else:
@@ -113,38 +116,44 @@ class ClosingTexts:
             self._tables.popitem(last=False)
         return costs
 
+    def _key_state(self, text: bytes) -> KeyState | None:
+        """Return the state of the keys of a text, or None if there is none."""
+        return None if self._keys is None else KeyState().advance(text)
+
     def _complete(self, text: bytes, matcher: LLMatcher) -> bytes | None:
-        added = b""
+        added, state = b"", self._key_state(text)
+        if self._keys is not None and state is None:
+            return None
         while len(added) < _MAX_BYTES:
             if matcher.is_accepting():
                 return added
-            path = self._path_in_json(text + added, matcher) if self._keys is not None else None
+            path = None if state is None else self._path_in_json(text + added, matcher, state)
             if path is None:
-                path = _search(
-                    matcher, b'"' if self._keys is not None and _is_in_string(text + added) else None
-                )
+                path = _search(matcher, None if state is None or state.begun is None else b'"')
             if path is None:
                 return None
             matcher.try_consume_tokens(list(path))
             added += path
+            state = None if state is None else state.advance(path)
         return None
 
-    def _path_in_json(self, text: bytes, matcher: LLMatcher) -> bytes | None:
+    def _path_in_json(self, text: bytes, matcher: LLMatcher, state: KeyState) -> bytes | None:
         """Return the next bytes that close a JSON text, or None if a search must find them."""
         allowed = _allowed(matcher)
         if len(allowed) == 1:
             return bytes(allowed)
-        if not _is_in_string(text):
+        if state.begun is None:
             # A number that begins with 1 can end soon, also if it must be positive.
             order = b'}],:1023456789"ntf[{-'
             return next((bytes([byte]) for byte in order if byte in allowed), None)
-        if ord('"') in allowed and not text.replace(b"\\\\", b"").endswith(b"\\"):
+        if ord('"') in allowed and not text.replace(b"\\\\", b"").endswith(b"\\") and state.advance(b'"'):
             return b'"'
-        # A string in which a quotation mark is not allowed may be a key.
+        # A string that must not end here may be a key.
         begun = text[text.rindex(b'"') + 1 :]
         for key in self._keys or ():
             rest = key[len(begun) :]
-            if key.startswith(begun) and matcher.validate_tokens(list(rest)) == len(rest):
+            is_allowed = matcher.validate_tokens(list(rest)) == len(rest)
+            if key.startswith(begun) and is_allowed and state.advance(rest):
                 return rest
         return None
 
@@ -162,10 +171,11 @@ def _common_closing(matcher: LLMatcher, own: bytes, closing: bytes, in_string: b
     return None
 
 
-def _is_in_string(text: bytes) -> bool:
-    """Return whether the beginning of a JSON text ends inside a string."""
-    plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return plain.count(b'"') % 2 == 1
+def _distinguishing(state: KeyState) -> KeyState:
+    """Return the part of the state that affects which keys may follow."""
+    used = state.keys[-1] if state.is_key else None
+    begins_used_key = used is not None and any(key.startswith(unescape(state.begun or b"")) for key in used)
+    return state if begins_used_key else state._replace(begun=None)
 
 
 def _allowed(matcher: LLMatcher) -> list[int]:

@@ -26,6 +26,7 @@ from trialogue.oracles import Decoding, Verifier
 from trialogue.validation import Count, validated
 from trialogue.verifiers.languages.closing_texts import NEVER, ClosingTexts
 from trialogue.verifiers.languages.closing_tokens import ClosingTokens
+from trialogue.verifiers.languages.object_keys import KeyState, repeated_keys
 from trialogue.verifiers.languages.stop_strings import StopStrings
 from trialogue.verifiers.languages.stopped_language import StoppedLanguage
 from trialogue.verifiers.languages.vocabularies import has_exceeded_limits, make_matcher, single_byte_tokens
@@ -97,6 +98,8 @@ class _Prefix:
 
     accepted: bool
     """Whether the completion is in the language."""
+    keys: KeyState
+    """Keys of the objects that the completion has begun, if the language is that of a JSON Schema."""
     viable: Bits | None = None
     """Tokens after which the completion is still viable."""
     members: Bits | None = None
@@ -150,6 +153,7 @@ class LanguageVerifier(Verifier):
         self._stopped: StoppedLanguage | None = None
         self._closing: ClosingTexts | None = None
         self._accepts = language.acceptance()
+        self._repeated = None if language.names is None else repeated_keys(tokenization)
         self._shortlist = ClosingTokens(language.grammar, _NO_FORCING, tokenization)
         start = self._prefix(b"")
         if start is None or not (start.accepted or self._viable_mask(b"", start).any()):
@@ -297,15 +301,24 @@ class LanguageVerifier(Verifier):
         prefix = self._prefixes.get(key)
         if prefix is None:
             matcher = self._matcher(key)
-            if matcher is None:
+            keys = None if matcher is None else self._key_state(key)
+            if matcher is None or keys is None:
                 return None
             accepted = matcher.is_accepting() and self._accepts(self._text(key))
-            prefix = self._prefixes[key] = _Prefix(accepted)
+            prefix = self._prefixes[key] = _Prefix(accepted, keys)
             if len(self._prefixes) > self._memory:
                 self._prefixes.popitem(last=False)
         else:
             self._prefixes.move_to_end(key)
         return prefix
+
+    def _key_state(self, key: bytes) -> KeyState | None:
+        """Return the keys of the objects that a completion has begun, or None if an object repeats a key."""
+        if self._repeated is None:
+            return KeyState()
+        if not key or (parent := self._prefixes.get(key[:-8])) is None:
+            return KeyState().advance(self._text(key))
+        return parent.keys.advance(self._tokenization.token_bytes[int.from_bytes(key[-8:], "little")])
 
     def _text(self, key: bytes) -> bytes:
         return self._tokenization.bytes(np.frombuffer(key, dtype=np.int64).tolist())
@@ -360,7 +373,8 @@ class LanguageVerifier(Verifier):
                 del self._matchers[key]
                 if has_exceeded_limits(matcher):
                     raise self._error(matcher)
-            for token in self._ends:
+            repeating = [] if self._repeated is None else self._repeated.after(prefix.keys, mask.tobytes())
+            for token in (*self._ends, *repeating):
                 mask[token >> 3] &= 0xFF ^ (1 << (token & 7))
             prefix.viable = mask
         return prefix.viable
