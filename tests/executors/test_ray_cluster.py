@@ -116,6 +116,7 @@ def test_only_unfinished_items_of_a_dead_worker_or_node_are_repeated(killed, nod
     assert {".".join(place) for _, *place in starts} <= kept
 
 
+@pytest.mark.slow
 def test_a_run_in_which_a_node_is_killed_has_the_rows_of_one_process(nodes, executor, tmp_path):
     config = Config(flips=50, seeds=SEEDS, gate=str(tmp_path / "gate"))
     finished: list[str] = []

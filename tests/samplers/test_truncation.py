@@ -1,7 +1,6 @@
 """Truncation and the nucleus without sorting, compared with slow references, and truncation with every sampler."""
 
 import math
-from fractions import Fraction
 from functools import cache
 from itertools import product
 
@@ -173,12 +172,19 @@ def distributions() -> torch.Tensor:
 
 
 @cache
+def sorted_weights(row: int) -> tuple[list[int], list[int]]:
+    """Return the tokens of a row by descending probability, and the weights of all tokens times 2^160, as integers."""
+    distribution = distributions()[row]
+    weights = [int(math.ldexp(weight, 160)) for weight in (distribution - distribution.max()).exp().tolist()]
+    return sorted(range(NUCLEUS_VOCAB), key=lambda token: (-weights[token], token)), weights
+
+
+@cache
 def by_definition(row: int, top_p: float) -> list[int]:
     """Return the tokens of a row's nucleus, from float weights that are summed exactly."""
-    distribution = distributions()[row]
-    weights = [Fraction(weight) for weight in (distribution - distribution.max()).exp().tolist()]
-    reach, total, kept = Fraction(top_p * float(sum(weights))), Fraction(0), []
-    for token in sorted(range(NUCLEUS_VOCAB), key=lambda token: (-weights[token], token)):
+    order, weights = sorted_weights(row)
+    reach, total, kept = int(top_p * float(sum(weights))), 0, []
+    for token in order:
         if total >= reach:
             break
         kept.append(token)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,11 @@ class Rows(Mapping[str, DataFrame]):
             self._frames[kind] = DataFrame(self._by_kind[kind])
         # With a shallow copy, a statistic can add columns without changing the rows of other statistics.
         return self._frames[kind].copy(deep=False)
+
+    @cached_property
+    def seeds(self) -> frozenset[Any]:
+        """The values of the column "seed"."""
+        return frozenset(record.get("seed") for record in self.records)
 
     def where(self, kind: str, /, **values: object) -> DataFrame:
         """Return the measurements of a kind whose columns have the given values.

@@ -230,7 +230,7 @@ def _find_obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence
         return f"the rows hold no estimate: {missing}" if missing else "the rows hold no estimate"
     if not claim.sampled:
         return "" if len(labels) == 1 else f"the rows give {len(labels)} numbers, but an exact claim has one"
-    if set(evidence.pilot.seeds) & {record.get("seed") for record in evidence.rows.records}:
+    if evidence.rows.seeds.intersection(evidence.pilot.seeds):
         return "the rows hold seeds of the pilot"
     if len(labels) != needed or len(set(labels)) < needed:
         return f"{len(labels)} of {needed} replications"

@@ -14,7 +14,7 @@ from trialogue_lab.ledger import ledger_records
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.pages.documents import fill
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs" / "templates"
 TEMPLATES = {str(path.relative_to(FOLDER)).removesuffix(".jinja"): path for path in FOLDER.rglob("*.jinja")}
 
