@@ -58,11 +58,15 @@ def ledger_entries() -> list[Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A process that only distributes the tests does not need torch.
+    runs_tests = not config.getoption("tx", None) or hasattr(config, "workerinput")
     with pause_collector():
-        import torch
         from hypothesis import settings
 
-    torch.set_num_threads(1)
+        if runs_tests:
+            import torch
+
+            torch.set_num_threads(1)
     # Background jobs of a shell ignore SIGINT, and child processes that are tested with SIGINT would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile("fixed", derandomize=True, deadline=None, database=None)

@@ -52,8 +52,14 @@ for module in pkgutil.walk_packages(trialogue.__path__, "trialogue."):
         importlib.import_module(module.name)
 """
 
-EVERY_HELP = """
+SERVE = """
 from trialogue import cli
+sys.modules["uvicorn"] = None
+assert cli.main(["serve", "--model", "x"]) == 2
+del sys.modules["uvicorn"]
+"""
+
+EVERY_HELP = """
 commands = next(action.choices for action in cli.parser()._actions if action.choices)
 for name in commands:
     page = StringIO()
@@ -68,9 +74,10 @@ print(*commands)
 
 
 def test_without_extras_every_module_can_be_imported_and_every_command_prints_its_help():
-    program = WITHOUT + EVERY_HELP + EVERY_MODULE
+    program = WITHOUT + SERVE + EVERY_HELP + EVERY_MODULE
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+    assert "pip install 'trialogue[serve]'" in ran.stderr
     assert {"inspect", "topics", "clone", "translate", "serve"} <= set(ran.stdout.split())
 
 

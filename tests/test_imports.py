@@ -272,6 +272,9 @@ def test_importing_loads_no_heavy_package():
 
 def test_using_one_part_does_not_load_unused_packages():
     program = (
+        # A built-in network is imported on demand.
+        "from trialogue.models.networks.registry import get_registration\n"
+        "assert get_registration('transformer')\n"
         "from trialogue.data import Dyck, Ising, PottsChain, Table\n"
         "from trialogue.extend import Chain, Energy, Masked, Sampler\n"
         "from trialogue.models import Transformer, TransformerConfig\n"

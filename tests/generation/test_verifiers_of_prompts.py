@@ -132,7 +132,7 @@ def hangs(text):
 )
 def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(run, name, words):
     Path("bad.py").write_text(RAISING)
-    sizes = ("--n", "12", "--max-new-tokens", "8")
+    sizes = ("--n", "6", "--max-new-tokens", "5")
     options = ("--prompt", "the cat", *sizes, "--verifier", f"python:bad.py:{name}")
     result = run(*options, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject").checked()
     for line in result.lines:

@@ -37,7 +37,7 @@ def residual(sampler, tree, verifier):
     return max(*errors, found.failed, found.never_halts)
 
 
-@pytest.mark.parametrize("number", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [5, pytest.param(100, marks=pytest.mark.slow)])
 def test_samples_have_exactly_the_restricted_distribution(number):
     runs = [(tree, tree.allows) for tree in SMALL_TREES[:number]]
     runs += [(tree, AllChildrenVerifier(tree.allows)) for tree in WIDE_TREES[:number]]
@@ -87,7 +87,7 @@ def errors_after_samples(tree, verifier):
 
 @pytest.mark.parametrize("wrap", [lambda rule: rule, AllChildrenVerifier], ids=["values", "mask"])
 def test_samples_are_exact_and_cheaper_after_any_number_of_samples(wrap):
-    for tree in SMALL_TREES[:6]:
+    for tree in SMALL_TREES[:3]:
         errors, calls = errors_after_samples(tree, wrap(tree.allows))
         assert max(errors) < 1e-14
         assert all(later <= earlier * (1 + 1e-12) for earlier, later in pairwise(calls))
@@ -100,7 +100,7 @@ def test_accepted_outputs_are_not_used_up():
 
 
 def test_samples_of_a_round_do_not_depend_on_later_rounds_or_on_the_batch():
-    trees = SMALL_TREES[:6]
+    trees = SMALL_TREES[:3]
 
     def drawn(num_samples, batch_size, share=4):
         return [
@@ -179,7 +179,7 @@ def weighted_runs(number):
             yield truncated(tree.table(), **cut), tree.allows, wrap
 
 
-@pytest.mark.parametrize("number", [5, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [2, pytest.param(60, marks=pytest.mark.slow)])
 def test_samples_with_a_fallback_are_properly_weighted(number):
     samplers = [AdaptiveRejection(max_attempts=most, then="mask") for most in (1, 2)]
     assert max(weights_error(sampler, *run) for run in weighted_runs(number) for sampler in samplers) < 1e-12
@@ -196,7 +196,7 @@ def test_the_fallback_passes_all_checks_of_samplers():
 
 
 def test_weights_are_right_for_every_table_from_which_a_sample_starts():
-    for tree in WIDE_TREES[:4]:
+    for tree in WIDE_TREES[:2]:
         verifier = AllChildrenVerifier(tree.allows)
         sampler = Recorded(max_attempts=1, share=2, then="mask")
         Recorded.tables.clear()
@@ -368,12 +368,12 @@ def test_a_union_contains_the_prefixes_of_both_tables():
 def test_tables_of_long_outputs_are_compared_and_counted():
     def deep(log_prob):
         table = ACCEPTED
-        for _ in range(20_000):
+        for _ in range(5_000):
             table = RejectionTable(-1.0, {0: Child(log_prob, table), 1: Child(-2.0, REJECTED)})
         return table
 
     first, second, other = deep(-1.0), deep(-1.0), deep(-1.5)
-    assert len(first) == 40_001
+    assert len(first) == 10_001
     assert first is not second
     assert (first, hash(first)) == (second, hash(second))
     assert first != other

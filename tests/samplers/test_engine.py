@@ -68,7 +68,7 @@ def test_a_prompt_that_ends_in_eos_is_continued_if_the_oracle_allows_it():
     oracle.prompts_go_on = True
     for sampler in (Ancestral(), Backtracking(1, 2), BestOfN(2), Rejection()):
         run = generate(
-            oracle, [(2, 0), (0,)], sampler=sampler, verifier=lambda x: len(x) < 3, num_samples=200
+            oracle, [(2, 0), (0,)], sampler=sampler, verifier=lambda x: len(x) < 3, num_samples=40
         )
         for completion in run.completions():
             assert completion
@@ -76,7 +76,7 @@ def test_a_prompt_that_ends_in_eos_is_continued_if_the_oracle_allows_it():
         # An end-of-sequence token after the prompt still ends the sequence.
         assert (0,) in run.completions()
     # This sampler returns to the end of the prompt and stays there.
-    again = generate(oracle, [(2, 0)], sampler=ValueGuided(), verifier=lambda x: 1.0, num_samples=50)
+    again = generate(oracle, [(2, 0)], sampler=ValueGuided(), verifier=lambda x: 1.0, num_samples=20)
     assert all(again.completions())
     nested = truncated(truncated(oracle, temperature=0.5), top_k=2)
     assert all(generate(nested, [(0,)], num_samples=20).completions())

@@ -2,8 +2,6 @@
 
 import json
 import socket
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -298,11 +296,3 @@ def test_missing_and_unknown_options_are_reported(capsys):
     assert "model=None" in capsys.readouterr().err
     assert cli.main(["serve", "--model", "x", "--prot", "1"]) == 2
     assert "--port" in capsys.readouterr().err
-
-
-def test_a_missing_extra_is_reported():
-    code = "import sys; sys.modules['uvicorn'] = None; from trialogue import cli; "
-    code += "sys.exit(cli.main(['serve', '--model', 'x']))"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert process.returncode == 2
-    assert "pip install 'trialogue[serve]'" in process.stderr

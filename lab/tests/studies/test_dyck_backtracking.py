@@ -43,11 +43,11 @@ def test_every_claim_and_published_number_has_an_estimate(result: Result) -> Non
                 assert (label, head) in cells, (table.title, label, head)
 
 
-@pytest.mark.parametrize("name", ["training-0", "unseen-0"])
-def test_a_task_that_runs_alone_has_the_same_rows(name: str, result: Result, tmp_path: Path) -> None:
-    (part,) = (part for part in STUDY.parts(SMOKE) if part.name == name)
+def test_a_task_that_runs_alone_has_the_same_rows(result: Result, tmp_path: Path) -> None:
+    """The task trains the same network again, because its folder is empty."""
+    (part,) = (part for part in STUDY.parts(SMOKE) if part.name == "unseen-0")
     again = [json.loads(json.dumps(row)) for row in part.measure(tmp_path)]
-    first = [record for record in result.records if record["part"] == name]
+    first = [record for record in result.records if record["part"] == part.name]
     assert len(first) == len(again) >= 2
     for record, row in zip(first, again, strict=True):
         row.pop("microseconds_per_query", None)

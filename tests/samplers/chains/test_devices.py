@@ -32,7 +32,7 @@ def all_up(tokens):
 def test_every_chain_gives_the_same_results_on_another_device(name, options):
     chain = CHAINS[name](**REQUIRED.get(name, {}), **options)
     for model in (MODEL, MODELS["clique"]):
-        settings = {"steps": 12, "burn_in": 2, "thin": 5, "seed": 3, "trace": True, "require_ergodic": False}
+        settings = {"steps": 4, "burn_in": 1, "thin": 2, "seed": 3, "trace": True, "require_ergodic": False}
         expected = run_chain(chain, model, start=START, **settings)
         found = run_chain(chain, model.to(DEVICE), start=START.to(DEVICE), **settings)
         for tensor in (found.tokens, found.samples, found.steps, found.reached, *found.trace):
@@ -45,8 +45,8 @@ def test_every_chain_gives_the_same_results_on_another_device(name, options):
 @pytest.mark.usefixtures("other_device")
 def test_hitting_times_and_transitions_are_the_same_on_another_device():
     model = MODEL.to(DEVICE)
-    expected = hitting_times(Metropolis(), MODEL, start=START, target=all_up, budget=40)
-    found = hitting_times(Metropolis(), model, start=START.to(DEVICE), target=all_up, budget=40)
+    expected = hitting_times(Metropolis(), MODEL, start=START, target=all_up, budget=15)
+    found = hitting_times(Metropolis(), model, start=START.to(DEVICE), target=all_up, budget=15)
     assert torch.equal(found.steps.cpu(), expected.steps)
     assert torch.equal(found.censored.cpu(), expected.censored)
     expected = transition_matrix(Gibbs(), MODEL)
