@@ -139,7 +139,7 @@ SAMPLERS = [
 ]
 
 
-def count_differences(sampler: Any, requests: int = 16) -> int:
+def count_differences(sampler: Any, requests: int = 8) -> int:
     """Return how many requests have a different result than alone."""
     requests = [RandomRequest(number, sampler) for number in range(requests)]
     run = OpenRun(ORACLE, sampler, batch_size=7)
@@ -178,7 +178,7 @@ def test_the_check_rejects_different_terms_that_compare_equal(forgotten):
 
 def test_a_withdrawn_request_does_not_affect_the_others():
     for sampler in (MaskedDecoding(), SequentialMonteCarlo(3)):
-        requests = [RandomRequest(number, sampler) for number in range(15)]
+        requests = [RandomRequest(number, sampler) for number in range(9)]
         run = OpenRun(ORACLE, sampler, batch_size=7)
         for number, one, found in results_of(run, requests, leave=lambda number: number % 3 == 0):
             alone = sorted(comparable(one.alone()))

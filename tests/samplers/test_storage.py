@@ -46,7 +46,7 @@ RUNS = {
 def test_results_come_from_the_correct_prefixes(run, tree, truncation):
     """Samples, scores and counts are the same with and without storage."""
     sampler, value = RUNS[run]
-    verifier, settings = getattr(tree, value), {"sampler": sampler, "num_samples": 4, "max_steps": 200}
+    verifier, settings = getattr(tree, value), {"sampler": sampler, "num_samples": 2, "max_steps": 200}
     plain, stored = (truncated(oracle, **truncation) for oracle in (tree.table(), StoredTree(tree)))
     expected = generate(plain, PROMPTS, verifier=verifier, **settings)
     for memory, batch_size in ((1, 1), (1, 64), (7, 5), (1 << 16, 5)):

@@ -112,8 +112,8 @@ def test_the_exact_distribution_has_no_excess_loss(monkeypatch: pytest.MonkeyPat
 
 
 def test_exact_rows_have_known_values() -> None:
-    rows = Rows([*measure_reduction(), *measure_density()])
-    assert [statistics.factored(digits)(rows).item() for digits in (1, 2, 3)] == [10, 231, 10296]
+    rows = Rows([*measure_reduction((1, 2)), *measure_density()])
+    assert [statistics.factored(digits)(rows).item() for digits in (1, 2)] == [10, 231]
     assert statistics.unfactored()(rows).item() == 0
     density = rows["density"].set_index(["digits", "counted", "length"])
     assert density.variation[6, 0, 3] == pytest.approx(0.0289, abs=5e-5)

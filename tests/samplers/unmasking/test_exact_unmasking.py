@@ -41,7 +41,7 @@ from trialogue.samplers.unmasking import (
 )
 from trialogue.samplers.unmasking.contract import Planned
 
-TABLES = 60
+TABLES = 25
 
 
 class Pick:

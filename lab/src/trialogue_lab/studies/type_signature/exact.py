@@ -1,5 +1,6 @@
 """Exact measurements: output distributions by enumeration, the reduction, bounds, and work-arounds."""
 
+from collections.abc import Sequence
 from itertools import chain, product
 
 import torch
@@ -101,17 +102,20 @@ def measure_seeded_generators() -> MeasuredRows:
         }
 
 
-def measure_reduction() -> MeasuredRows:
+def measure_reduction(sizes: Sequence[int] = (1, 2, 3)) -> MeasuredRows:
     """Test that a generator of tuples [pq, p, q] can be used to factor numbers.
 
     A tuple contains a semiprime pq and its prime factors p and q. The generator samples tuples exactly, one digit after
     another. If its output is forced to begin with a given semiprime, the digits that follow are the factors.
 
+    Args:
+        sizes: Numbers of digits of the factors.
+
     Yields:
         One row per number of digits of the factors. `semiprimes` is the number of semiprimes of this size, and
         `factored` is the number of those that were factored.
     """
-    for digits in (1, 2, 3):
+    for digits in sizes:
         tuples = SemiprimeTuples(digits)
         products = list(overlap.semiprime_masses(tuples))
         factored = sum(factors is not None for factors in factor_by_generating(tuples, products))
