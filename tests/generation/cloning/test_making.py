@@ -228,8 +228,8 @@ def test_two_processes_make_the_same_clones_as_one(text, tmp_path, capsys):
     assert table.rindex("text") < table.rindex("layers-1") < table.rindex("layers-2")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_clones_made_without_a_shared_folder_are_returned_and_resumed(workers, text, tmp_path, monkeypatch):
+def test_clones_made_without_a_shared_folder_are_returned_and_resumed(text, tmp_path, monkeypatch):
+    workers = 2
     monkeypatch.setattr(SharedFolder, "shared", False)
     monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
     assert run(text, tmp_path / "alone") == 0
