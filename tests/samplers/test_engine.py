@@ -67,9 +67,7 @@ def test_a_prompt_that_ends_in_eos_is_continued_if_the_oracle_allows_it():
     assert generate(oracle, [(2, 0)], num_samples=5).completions() == [()] * 5
     oracle.prompts_go_on = True
     for sampler in (Ancestral(), Backtracking(1, 2), BestOfN(2), Rejection()):
-        run = generate(
-            oracle, [(2, 0), (0,)], sampler=sampler, verifier=lambda x: len(x) < 3, num_samples=40
-        )
+        run = generate(oracle, [(2, 0), (0,)], sampler=sampler, verifier=lambda x: len(x) < 3, num_samples=40)
         for completion in run.completions():
             assert completion
             assert 0 not in completion[:-1]
