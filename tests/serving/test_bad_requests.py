@@ -83,7 +83,7 @@ COMPLETIONS = [
     ({"structured_outputs": {"regex": ""}}, "structured_outputs"),
     ({"skip_special_tokens": False}, "skip_special_tokens"),
     ({"modalities": ["audio"]}, "modalities"),
-    ({"temprature": 1}, "temprature"),
+    ({"temperatures": 1}, "temperatures"),
     ({"tools": [TOOL]}, "tools"),
     ({"rule": 3}, "rule"),
     ({"rule": {"regex": "("}}, "rule"),
