@@ -35,7 +35,7 @@ class SamplerSettings:
     """Options on the sampler and on the truncation of the next-token distribution."""
 
     sampler: Annotated[str, arg(metavar="SAMPLER")] = "ancestral"
-    """Use this sampler (default: masked-decoding if a verifier has a token mask, else ancestral). All are listed
+    """Use this sampler (default: masked-decoding if the constraint has a grammar, otherwise ancestral). All are listed
     below. `--sampler SAMPLER --help` also lists the options of the sampler. `--sampler unmasking:NAME` samples
     from a masked model, with its own options."""
     temperature: Annotated[NonNegative, arg(metavar="T")] = 1.0
@@ -108,8 +108,8 @@ class Sampling(SamplerSettings):
     max_new_tokens: Annotated[Count | None, arg(metavar="N")] = None
     """Stop after this many tokens (default: 256, or the rest of the model's context if that is less)."""
     within_limit: bool = False
-    """Near --max-new-tokens, allow only tokens after which a text under a regular expression, a choice or a JSON schema
-    can still be completed in time."""
+    """Complete the text before --max-new-tokens, under a regular expression, a choice or a JSON schema. Near the limit,
+    only tokens are allowed after which the text can still be completed."""
     max_queries: Annotated[Count | None, arg(metavar="N")] = None
     """Stop a sample after this many model calls (default: no limit). With samplers that reject, this favours short
     texts, so the accepted samples are biased."""
@@ -121,11 +121,11 @@ class Sampling(SamplerSettings):
     log_probs: bool = False
     """Write the log-probability of each token under the model, before mask, temperature and truncation."""
     confidence: bool = False
-    """Write the probability of each field of a JSON text among the values that the grammar allows, before temperature
-    and truncation. A field with more than 256 allowed values, such as a free string, is drawn again 16 times."""
+    """Write how sure the model is of each field of a JSON text, from 0 to 1. This is the probability of the value among
+    the values that the grammar allows, before temperature and truncation. A field with more than 256 allowed values, such as a free string, is drawn again 16 times."""
     resample: bool = False
-    """Correct the frequencies of weighted samples: replace the samples of each prompt by as many draws from them, in
-    proportion to their weights."""
+    """Correct the frequencies of weighted samples, such as those of masked-decoding. The samples of each prompt are
+    replaced by as many draws from them, in proportion to their weights."""
 
     def __post_init__(self) -> None:
         for name in ("n", "until", "max_tries"):

@@ -35,7 +35,7 @@ _NO_OPTIONS: dict[str, Any] = dict.fromkeys((*SHORTHANDS, "choice"), ())
 @validated
 @dataclass(frozen=True)
 class ConstraintSettings(VerifierOptions):
-    """Constraints on the output. A text is accepted if all verifiers accept it."""
+    """Constraints on the output. If several are given, a text must satisfy all of them."""
 
     json_schema: Annotated[tuple[str, ...], arg(metavar="FILE")] = ()
     """Accept JSON that is valid under the JSON schema in FILE. The schema itself may be given instead of FILE."""
