@@ -122,7 +122,8 @@ class Sampling(SamplerSettings):
     """Write the log-probability of each token under the model, before mask, temperature and truncation."""
     confidence: bool = False
     """Write how sure the model is of each field of a JSON text, from 0 to 1. This is the probability of the value among
-    the values that the grammar allows, before temperature and truncation. A field with more than 256 allowed values, such as a free string, is drawn again 16 times."""
+    the values that the grammar allows, before temperature and truncation. A field with more than 256 allowed values,
+    such as a free string, is drawn again 16 times."""
     resample: bool = False
     """Correct the frequencies of weighted samples, such as those of masked-decoding. The samples of each prompt are
     replaced by as many draws from them, in proportion to their weights."""
