@@ -29,14 +29,18 @@ from typing import Any
 from trialogue.errors import InputError
 from trialogue_lab import studies
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
+from trialogue_lab.ledger.counts import Statement
 from trialogue_lab.ledger.stored import stored_summaries
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "coverage.md"
 FOLDER = ROOT / "docs" / "entries"
 STATES = {
-    "decided": "decided",
+    "holds": "holds",
+    "partly": "partly refuted",
+    "refuted": "refuted",
     "undecided": "undecided",
+    "ours": "claims of ours only",
     "exact": "exact check",
     "code": "code only",
     "missing": "missing",
@@ -44,21 +48,29 @@ STATES = {
 """States of an entry, with the heads of the columns that count them."""
 _LEGEND = """# Coverage of the documents
 
-On this page you can look up where each entry of five documents is implemented, and how it was tested: the thesis and the papers of the
-next table. An entry is a definition, a theorem, a table, a figure, or a sentence with a quantity. The ledger also tests
-single statements of other documents.
+On this page you can look up, for each entry of five documents, whether it holds, where its code is, and how it was
+tested. An entry is a definition, a theorem, a table, a figure, or a sentence with a quantity. The documents are the
+thesis of Yuchen Li and four papers and notes. A section for each document, or for a part of the thesis, lists its
+entries.
 
-- *Decided*: a claim about the entry holds or is refuted. Claims are of the document or of this project, for example
-  about a corrected statement.
-- *Undecided*: claims about the entry were tested, and all of them are undecided.
-- *Exact check*: there is no verdict, and a test compares the code with a second computation. For an assumption or
-  a setting, the test is of the code that uses it.
-- *Code only*: the code exists, and the last column says why nothing is tested.
-- *Missing*: the last column says why there is no code.
+The first column of a section is the result for an entry:
 
-Names of code are in the package `trialogue_lab` unless they begin with `trialogue.`. Verdicts are those of the
-committed results, and the [rules of the ledger](explanation/ledger.md) explain them. The last column counts verdicts by
-study. *Ours* marks claims of this project. Some claims are about several entries.
+| result | meaning |
+|---|---|
+| holds | At least one published claim about the entry holds. None is refuted or undecided. |
+| partly refuted | At least one published claim about the entry is refuted, and at least one holds. |
+| refuted | At least one published claim about the entry is refuted, and none holds. |
+| undecided | At least one published claim about the entry is undecided. None is refuted. |
+| claims of ours only | Only claims of this project were tested, for example about a corrected statement. |
+| exact check | No claim was tested. A test compares the code with a second computation. |
+| code only | The code exists. The last column says why nothing is tested. |
+| missing | There is no code. The last column says why. |
+
+- The last column counts verdicts by study. *Ours* marks claims of this project. A claim can be about several entries.
+- Names of code are in the package `trialogue_lab` unless they begin with `trialogue.`.
+- For an assumption or a setting, an exact check tests the code that uses it.
+- Verdicts are those of the committed results. The [rules of the ledger](explanation/ledger.md) explain them, and
+  [Findings](findings.md) says what they mean.
 """
 
 
@@ -183,11 +195,13 @@ def check(row: Row, claims: list[Mapping[str, Any]]) -> str:
         path, _, function = test.partition("::")
         if function not in _functions(ROOT / path):
             raise InputError(row.identifier, test, "there is no such test")
-    answers = {claim["verdict"] for claim in claims}
-    if answers & {"holds", "refuted"}:
-        return "decided"
-    if "undecided" in answers:
-        return "undecided"
+    tested = ("holds", "refuted", "undecided")
+    published = Counter(claim["verdict"] for claim in claims if claim["origin"] == "published")
+    if any(published[verdict] for verdict in tested):
+        answer = Statement(row.document, row.name, published).answer
+        return "partly" if answer == "refuted" and published["holds"] else answer
+    if any(claim["verdict"] in tested for claim in claims):
+        return "ours"
     if row.values("tests"):
         return "exact"
     if not row.entry.get("reason"):
@@ -204,7 +218,7 @@ def make_page(sections: Mapping[str, list[Row]], claims: list[Mapping[str, Any]]
     for section, rows in sections.items():
         states, lines = (
             Counter[str](),
-            ["| entry | statement | code | verdicts and checks |", "|---|---|---|---|"],
+            ["| result | entry | statement | code | verdicts and checks |", "|---|---|---|---|---|"],
         )
         for row in rows:
             own = claims_of(row, claims)
@@ -237,10 +251,9 @@ def _line(row: Row, claims: list[Mapping[str, Any]], state: str) -> str:
     if files:
         verdicts.append("exact check in " + ", ".join(f"`{name}`" for name in files))
     said = [row.entry.get("reason", ""), row.entry.get("note", "")]
-    if state == "missing":
-        said.insert(0, "**missing**")
     cells = [
-        row.name if " " in row.name else "text",
+        STATES[state],
+        row.name if " " in row.name else "(no number)",
         row.entry["title"],
         "<br>".join(f"`{name}`" for name in row.values("code")),
         "<br>".join([*verdicts, *filter(None, said)]),
