@@ -267,15 +267,17 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
     )
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
     out.print(Text(f"result {format_result(entry.result)} ({entry.scale})", style="dim"))
+    shown_claims = ranked[: max(count, len(news))]
+    records = ledger_records([replace(entry, verdicts=tuple(shown_claims), withdrawn=())])
+    out.print(Text(explain_tables(records, out.width), style="dim"))
     tested = sum(verdict.answer != "not tested" for verdict in entry.verdicts)
     if before and tested:
         differ = "1 verdict differs" if len(news) == 1 else f"{len(news) or 'No'} verdicts differ"
         shown = " (shown first)" if news else ""
         out.print(Text(f"{differ} from the committed result{shown}.", style="bold"))
-    shown_claims = ranked[: max(count, len(news))]
-    records = ledger_records([replace(entry, verdicts=tuple(shown_claims), withdrawn=())])
-    out.print(Text(explain_tables(records, out.width), style="dim"))
     for verdict, record in zip(shown_claims, records, strict=True):
+        if not tested:  # The reason is printed once, below.
+            record["reason"] = None
         more = [f"claim: {verdict.claim.id}"]
         if verdict in news:
             more.append(f"committed result: {' '.join(_format_verdict(before[verdict.claim.id]).split())}")
