@@ -21,6 +21,9 @@ _SIGNS = {"above": ">", "below": "<", "equal": "="}
 _MEASURED = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)\.?$")
 """What is measured, in parentheses at the end of a registered statement."""
 
+_SCOPE = re.compile(r" \(for [^()]*\)\.?$")
+"""The models or data to which a registered statement is limited, in parentheses at its end."""
+
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 """The spaces between the sentences of a setting."""
 
@@ -193,9 +196,9 @@ def find_measured(record: Record) -> str:
     """
     if not record["title"] or record["measured"]:
         return str(record["measured"] or "")
-    found = _MEASURED.search(record["statement"])
-    # Trained models are named in parentheses, too, and so are equations.
-    if not found or found[1].startswith("for ") or not re.search("[a-z]{3}", found[1]):
+    found = _MEASURED.search(_SCOPE.sub("", record["statement"]))
+    # Equations are in parentheses, too.
+    if not found or found[1].startswith(("for ", "as ")) or not re.search("[a-z]{3}", found[1]):
         return ""
     return re.sub(r"\blaw(?=s?\b)", "distribution", found[1])
 
