@@ -66,9 +66,16 @@ class _FixedTokens(MaskedTransformer):
 
 
 @pytest.mark.parametrize("kind", [MaskedTransformer, _FixedTokens])
-def test_masked_sites_have_the_values_of_all_sites(kind):
+@pytest.mark.parametrize("is_mostly_masked", [False, True])
+def test_masked_sites_have_the_values_of_all_sites(kind, is_mostly_masked):
     model = network()
     oracle, rows, masks = kind(model, 3), tokens(), random_masks()
+    if is_mostly_masked:
+        oracle, masks = kind(model, len(rows)), torch.ones_like(rows, dtype=torch.bool)
+        masks[1, 3] = False
+        rows = rows.clamp(max=1)
+        rows[0, 0] = 2
+        assert 0.9 < float((masks & oracle.free(rows)).float().mean()) < 1
     found, free = oracle.masked_log_probs(rows, masks), masks & oracle.free(rows)
     for row in range(len(rows)):
         expected = log_probs_of_row(model, rows[row], free[row])

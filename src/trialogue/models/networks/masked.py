@@ -10,6 +10,11 @@ from trialogue.arrays import integer_tensor, require_bools
 from trialogue.errors import InputError
 from trialogue.oracles import Masked
 
+_ENTRIES_AT_ONCE = 2**19
+"""Number of logits that are normalised at once."""
+_MOSTLY = 0.8
+"""Share of free sites from which all sites are evaluated."""
+
 
 class MaskReader(ABC):
     """Base class of networks that can be trained to predict masked tokens. Subclasses are also `nn.Module`.
@@ -95,16 +100,25 @@ class MaskedNetwork(Masked):
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         free = masked & self.free(tokens)
         self._require_data(tokens.masked_fill(free, 0))
-        log_probs = torch.empty(tokens.numel(), self.vocab_size, dtype=self.dtype, device=tokens.device)
+        inputs = tokens.masked_fill(free, self.mask)
+        # Small parts stay in the cache, and need no second tensor of the size of the logits.
+        size = max(1, _ENTRIES_AT_ONCE // self.vocab_size)
+        if len(tokens) <= self.batch_size and int(free.sum()) >= _MOSTLY * free.numel() > 0:
+            # The logits of few further sites take less time than a copy.
+            log_probs = self._evaluate(inputs, *torch.ones_like(free).nonzero().unbind(1))
+            for some in log_probs.split(size):
+                some.copy_(some.log_softmax(-1))
+        else:
+            log_probs = torch.empty(tokens.numel(), self.vocab_size, dtype=self.dtype, device=tokens.device)
+            for part in self._batch_slices(len(tokens)):
+                rows, sites = free[part].nonzero().unbind(1)
+                if len(rows):
+                    logits = self._evaluate(inputs[part], rows, sites)
+                    places = (rows + part.start) * tokens.shape[1] + sites
+                    for at, some in zip(places.split(size), logits.split(size), strict=True):
+                        log_probs.index_copy_(0, at, some.log_softmax(-1))
         fixed = (masked & ~free).flatten().nonzero()[:, 0]
         log_probs.index_copy_(0, fixed, self._point_masses(tokens.flatten()[fixed]))
-        inputs = tokens.masked_fill(free, self.mask)
-        for part in self._batch_slices(len(tokens)):
-            rows, sites = free[part].nonzero().unbind(1)
-            if len(rows):
-                logits = self._evaluate(inputs[part], rows, sites)
-                places = (rows + part.start) * tokens.shape[1] + sites
-                log_probs.index_copy_(0, places, logits.log_softmax(-1))
         return log_probs.view(*tokens.shape, self.vocab_size)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
