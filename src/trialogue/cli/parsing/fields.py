@@ -112,7 +112,8 @@ def parse(
             group, hidden=types_of.keys() | unlisted, needs_help=needs_help, is_short=shown is not None
         )
         markers = (DisallowNone, FlagCreatePairsOff, UseAppendAction) if group.terse else ()
-        kind = Annotated[(section, arg(name=title), OmitArgPrefixes, *markers)]  # type: ignore[valid-type]
+        box = arg(name=title, help=group.description)
+        kind = Annotated[(section, box, OmitArgPrefixes, *markers)]  # type: ignore[valid-type]
         members[title] = (f"group_{len(members)}", kind, section())
         types_of = _types(group) | types_of
     words = join_option_values(groups, tokens)
@@ -206,9 +207,9 @@ def _is_sequence(kind: Any) -> bool:
     return any(typing.get_origin(member) in several for member in (kind, *typing.get_args(kind)))
 
 
-def _without_checks(kind: Any, **namespace: Any) -> Any:
+def _without_checks(kind: Any) -> Any:
     """Return a subclass without `__post_init__`, to create instances whose fields are still incomplete."""
-    return type(kind.__name__, (kind,), {"__post_init__": lambda _: None, **namespace})
+    return type(kind.__name__, (kind,), {"__post_init__": lambda _: None})
 
 
 def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool, is_short: bool = False) -> Any:
@@ -233,7 +234,8 @@ def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool, is_s
                 (
                     hints[name],
                     arg(
-                        help=texts.get(name),
+                        # Without a text, tyro would search for it in the source code.
+                        help=texts.get(name) if needs_help else "",
                         help_behavior_hint="" if "(default: " in texts.get(name, "") else hint,
                     ),
                     *((Suppress,) if name in hidden else ()),
@@ -244,7 +246,7 @@ def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool, is_s
         for name, value in _values(group.options).items()
     ]
     checked = dataclasses.make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True, kw_only=True)
-    return _without_checks(checked, __doc__=group.description)
+    return _without_checks(checked)
 
 
 def _help_texts(kind: Any) -> dict[str, str]:
