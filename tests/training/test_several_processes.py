@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,18 +19,31 @@ from trialogue.training import Trained, load_or_train
 SCRIPT = Path(trained_together.__file__)
 
 
-def launch_two(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run a script or a module with arguments in two processes."""
-    program = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+def launch_two(*words: str) -> str:
+    """Run a script with arguments in two processes, with the variables that `torchrun` sets, and return the output."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(map(str, (Path(trialogue.__file__).parents[1], SCRIPT.parents[1]))),
         "ACCELERATE_USE_CPU": "1",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
     }
-    ran = subprocess.run(
-        [sys.executable, *program, *words], env=environment, capture_output=True, text=True, timeout=250
-    )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    return ran
+    processes = [
+        subprocess.Popen(
+            [sys.executable, *words],
+            env=environment | {"RANK": rank, "LOCAL_RANK": rank},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in ("0", "1")
+    ]
+    outputs = [process.communicate(timeout=250)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    return "".join(outputs)
 
 
 def run_two_processes(folder: Path, records: Path) -> list[dict[str, Any]]:
@@ -83,8 +97,9 @@ def test_one_of_two_translation_processes_prints_and_writes(tmp_path):
     options = [f"--{name}={size}" for name, size in (sizes | {"batch-size": 8}).items()]
     arguments = (f"--text={tmp_path / 'pairs.tsv'}", f"--out={model}", "--distil", *options)
     records.mkdir()
-    ran = launch_two(commanded_together.__file__, str(model), str(records), "train-translation", *arguments)
-    output = ran.stdout + ran.stderr
+    output = launch_two(
+        commanded_together.__file__, str(model), str(records), "train-translation", *arguments
+    )
     stages = (
         "training the twin",
         "translating the sources",

@@ -117,7 +117,7 @@ def test_heldout_loss_is_the_cross_entropy() -> None:
 
 def test_large_model_is_sampled_and_learned() -> None:
     config = dataclasses.replace(
-        SMOKE, large_sequences=4096, large_sweeps=30, large_steps=800, large_scale=0.5, large_batch=128
+        SMOKE, large_sequences=4096, large_sweeps=30, large_steps=400, large_scale=0.5, large_batch=128
     )
     rows = Rows([{"seed": 3, **row} for row in measure_large(config, 3, None)])  # type: ignore[arg-type]
     bounds, curve = rows["large-law"].iloc[0], rows["large-curve"]

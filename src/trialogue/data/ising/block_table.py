@@ -42,10 +42,14 @@ def block_table(
     up = enumerate_sequences(2, size, field.device)
     values = 2.0 * up.double() - 1
     i, j = torch.triu_indices(size, size, 1, device=field.device)
-    pairs = couplings.submatrix(order)[:, i, j]
-    pairs = pairs * ~(is_padding[:, i] | is_padding[:, j])
-    weights = (local.gather(1, order) * ~is_padding) @ values.T + pairs @ (values[:, i] * values[:, j]).T
-    return weights.masked_fill(is_padding.double() @ up.double().T > 0, -math.inf), order, is_padding
+    local, pairs = local.gather(1, order), couplings.submatrix(order)[:, i, j]
+    has_padding = bool(is_padding.any())
+    if has_padding:
+        local, pairs = local * ~is_padding, pairs * ~(is_padding[:, i] | is_padding[:, j])
+    weights = local @ values.T + pairs @ (values[:, i] * values[:, j]).T
+    if has_padding:
+        weights = weights.masked_fill(is_padding.double() @ up.double().T > 0, -math.inf)
+    return weights, order, is_padding
 
 
 def table_marginals(weights: Tensor, is_padding: Tensor) -> Tensor:
