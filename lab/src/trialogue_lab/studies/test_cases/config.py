@@ -182,7 +182,7 @@ SCRATCH = MeasuredModel(
     together=1,
 )
 SMALLEST = replace(
-    SCRATCH, training_steps=100, cases=2, names=2, runs=2, max_new_tokens=48, training_runs=10, layers=(2, -1)
+    SCRATCH, training_steps=400, cases=2, names=2, runs=2, max_new_tokens=48, training_runs=10, layers=(2, -1)
 )
 
 
