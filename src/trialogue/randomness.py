@@ -18,6 +18,7 @@ from torch import Tensor
 
 from trialogue.compilation import compiled
 from trialogue.errors import InputError
+from trialogue.exponentials import BLOCK, exponentials_of_block, largest, sums_of_exponentials
 from trialogue.indices import first_outside, require_floats, require_int64
 from trialogue.validation import Natural, check
 
@@ -25,7 +26,6 @@ Choose = Callable[[Tensor, Tensor], Tensor]
 """Function from log-weights (n, k) and rows (n,) to one index (n,) of positive weight per row."""
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_BLOCK = 256
 _ROWS = "give row indices (n,) in int64"
 _ONE_ROW_EACH = "give log-weights (n, k) in float32 or float64, one row for each draw"
 
@@ -100,11 +100,11 @@ def invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
     The index has positive weight, even if rounding increases the target to the total. It is -1 if the total is not
     positive.
     """
-    blocks = (len(weights) + _BLOCK - 1) // _BLOCK
+    blocks = (len(weights) + BLOCK - 1) // BLOCK
     sums = np.zeros(blocks)
     total = 0.0
     for block in range(blocks):
-        for index in range(block * _BLOCK, min((block + 1) * _BLOCK, len(weights))):
+        for index in range(block * BLOCK, min((block + 1) * BLOCK, len(weights))):
             sums[block] += weights[index]
         total += sums[block]
     if not total > 0:
@@ -113,7 +113,7 @@ def invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
     while block < blocks - 1 and below + sums[block] <= target:
         below += sums[block]
         block += 1
-    for index in range(block * _BLOCK, len(weights)):
+    for index in range(block * BLOCK, len(weights)):
         below += weights[index]
         if below > target and weights[index] > 0:
             return index
@@ -124,19 +124,55 @@ def invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
 
 
 @compiled
+def _invert_exponentials(uniform: float, log_weights: NDArray[np.float32]) -> int:
+    """Return the same as `invert` for the exponentials of log-weights, without storing all of them."""
+    blocks = (len(log_weights) + BLOCK - 1) // BLOCK
+    sums, maximum = np.empty(blocks), largest(log_weights)
+    total = sums_of_exponentials(log_weights, maximum, sums)
+    if not total > 0:
+        return -1
+    target, below, block, last = uniform * total, 0.0, 0, -1
+    while block < blocks - 1 and below + sums[block] <= target:
+        below += sums[block]
+        block += 1
+    weights, powers = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32)
+    for further in range(block, blocks):
+        exponentials_of_block(log_weights, maximum, further, powers, weights)
+        for index in range(BLOCK):
+            below += weights[index]
+            if weights[index] > 0:
+                last = further * BLOCK + index
+                if below > target:
+                    return last
+    while last < 0:
+        block -= 1
+        exponentials_of_block(log_weights, maximum, block, powers, weights)
+        for index in range(BLOCK):
+            if weights[index] > 0:
+                last = block * BLOCK + index
+    return last
+
+
+@compiled
 def _invert_rows(
     uniforms: NDArray[np.float64], weights: NDArray[np.floating[Any]], out: NDArray[np.int64]
 ) -> int:
-    """Write the selected index of each row to `out`.
-
-    Returns 0, -1 if all weights of a row are zero, or -2 if a uniform number is not in [0, 1].
-    """
-    for row in range(len(uniforms)):
-        if not 0 <= uniforms[row] <= 1:
-            return -2
+    """Write the selected index of each row to `out`. Return -1 if all weights of a row are zero, otherwise 0."""
     smallest = 0
     for row in range(len(uniforms)):
         out[row] = invert(uniforms[row], weights[row])
+        smallest = min(smallest, out[row])
+    return smallest
+
+
+@compiled
+def _invert_exponential_rows(
+    uniforms: NDArray[np.float64], log_weights: NDArray[np.float32], out: NDArray[np.int64]
+) -> int:
+    """Do the same as `_invert_rows`, given log-weights."""
+    smallest = 0
+    for row in range(len(uniforms)):
+        out[row] = _invert_exponentials(uniforms[row], log_weights[row])
         smallest = min(smallest, out[row])
     return smallest
 
@@ -166,10 +202,19 @@ def invert_rows(uniform: Tensor, weights: Tensor) -> Tensor:
     return torch.where(beyond.any(-1), beyond.byte().argmax(-1), last)
 
 
-def _weights(log_weights: Tensor) -> Tensor:
-    """Return the weights up to a factor per row, NaN if all are zero."""
-    # `softmax` is a single pass. `exp` takes six times as long if weights are zero.
-    return log_weights.softmax(-1)
+def _select(uniform: Tensor, log_weights: Tensor) -> Tensor:
+    """Return the same as `select_index`, without checking the arguments."""
+    if log_weights.device.type != "cpu":
+        return invert_rows(uniform, log_weights.softmax(-1))
+    index = torch.empty(len(uniform), dtype=torch.int64)
+    if log_weights.dtype == torch.float32:
+        wrong = _invert_exponential_rows(uniform.numpy(), log_weights.numpy(), index.numpy())
+    else:
+        # `softmax` is a single pass. `exp` takes six times as long if weights are zero.
+        wrong = _invert_rows(uniform.numpy(), log_weights.softmax(-1).numpy(), index.numpy())
+    if wrong:
+        raise no_choice()
+    return index
 
 
 def select_index(uniform: Tensor, log_weights: Tensor) -> Tensor:
@@ -187,16 +232,10 @@ def select_index(uniform: Tensor, log_weights: Tensor) -> Tensor:
     """
     require_floats("uniform", uniform, (None,), "give one number from 0 to 1 for each row")
     require_floats("log_weights", log_weights, (len(uniform), None), _ONE_ROW_EACH)
-    if uniform.device.type != "cpu":
-        return invert_rows(uniform, _weights(log_weights))
-    index = torch.empty(len(uniform), dtype=torch.int64)
-    wrong = _invert_rows(uniform.numpy(), _weights(log_weights).numpy(), index.numpy())
-    if wrong == -2:
-        outside = uniform[~((uniform >= 0) & (uniform <= 1))]
+    outside = uniform[~((uniform >= 0) & (uniform <= 1))]
+    if len(outside):
         raise InputError("uniform", float(outside[0]), "give one number from 0 to 1 for each row")
-    if wrong:
-        raise no_choice()
-    return index
+    return _select(uniform, log_weights)
 
 
 def no_choice() -> InputError:
@@ -235,27 +274,6 @@ def _uniforms(
     for index in range(len(rows)):
         out[index] = next_uniform(keys, counters, rows[index])
     return 0
-
-
-@compiled
-def _draw(
-    keys: NDArray[np.int64],
-    counters: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    weights: NDArray[np.floating[Any]],
-    out: NDArray[np.int64],
-) -> int:
-    """Write a random index for each row to `out`.
-
-    Returns 0, -1 if all weights of a row are zero, or -2 if a row does not exist.
-    """
-    if _no_such_row(rows, len(keys)):
-        return -2
-    smallest = 0
-    for index in range(len(rows)):
-        out[index] = invert(next_uniform(keys, counters, rows[index]), weights[index])
-        smallest = min(smallest, out[index])
-    return smallest
 
 
 class Streams:
@@ -323,13 +341,7 @@ class Streams:
         """
         require_int64("rows", rows, (None,), _ROWS)
         require_floats("log_weights", log_weights, (len(rows), None), _ONE_ROW_EACH)
-        if self.keys.device.type != "cpu":
-            return invert_rows(self.uniform(rows), _weights(log_weights))
-        index, weights = torch.empty_like(rows), _weights(log_weights)
-        wrong = _draw(self.keys.numpy(), self.counters.numpy(), rows.numpy(), weights.numpy(), index.numpy())
-        if wrong:
-            raise self._no_stream(rows) if wrong == -2 else no_choice()
-        return index
+        return _select(self.uniform(rows), log_weights)
 
     def _no_stream(self, rows: Tensor) -> InputError:
         """Return the error for the first of `rows` that does not exist."""

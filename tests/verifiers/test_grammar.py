@@ -16,7 +16,7 @@ from trialogue.samplers import MaskedDecoding, generate
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.testing import check_verifier
 from trialogue.verifiers import GrammarVerifier, Product
-from trialogue.verifiers.languages import language_verifier
+from trialogue.verifiers.languages import closing_tokens, language_verifier
 
 LIMIT = 5
 
@@ -180,13 +180,14 @@ def shortlist_mistakes(language: Language) -> int:
         key = torch.tensor(prefix, dtype=torch.int64).numpy().tobytes()
         state = verifier._prefix(key)
         if state is not None:
-            shortlist = verifier._find_closing_tokens(key, verifier._viable_mask(key, state)).tolist()
+            certain, uncertain = verifier._find_closing_tokens(key, verifier._viable_mask(key, state))
             closing_tokens = [
                 token
                 for token in range(len(language.pieces))
                 if language.verdict((*prefix, token, len(language.pieces)), LIMIT + 1)
             ]
-            missed += len(set(closing_tokens) - set(shortlist))
+            missed += len(set(closing_tokens) - {*certain.tolist(), *uncertain.tolist()})
+            missed += len(set(certain.tolist()) - set(closing_tokens))
     return missed
 
 
@@ -195,6 +196,24 @@ def test_the_shortlist_contains_every_closing_token(monkeypatch, language):
     monkeypatch.setattr(language_verifier, "_MIN_MATCHERS", 0)
     assert shortlist_mistakes(language) == 0
     assert mistakes(language, limit=4) == (0, 0)
+
+
+@pytest.mark.parametrize("language", LANGUAGES[:3], ids=str)
+def test_no_closing_token_is_missed_if_the_parser_reaches_a_limit(monkeypatch, language):
+    monkeypatch.setattr(language_verifier, "_MIN_MATCHERS", 0)
+    monkeypatch.setattr(closing_tokens, "_MAX_ITEMS", 1)
+    assert shortlist_mistakes(language) == 0
+    assert mistakes(language, limit=4) == (0, 0)
+
+
+def test_closing_tokens_may_contain_the_end_mark(monkeypatch):
+    monkeypatch.setattr(language_verifier, "_MIN_MATCHERS", 0)
+    pieces = (b"a", b"\0", b"a\0", b"\0x", b"aaa")
+    tokens = tokenization(pieces)
+    verifier = GrammarVerifier.regex("[^x]{1,3}", tokens)
+    oracle = Table(lambda prefix: [1.0] * tokens.vocab_size, tokens.vocab_size)
+    batch = batches.batch_of(oracle, [(0,), (1,)], 2)
+    assert verifier.children(batch, torch.arange(2))[:, :5].tolist() == [[True, True, True, False, False]] * 2
 
 
 @pytest.mark.parametrize("memory", [1, 1000])

@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from trialogue.compilation import compiled, compiled_sums
+from trialogue.exponentials import exponentiate
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -105,29 +106,6 @@ def add_and_normalise(
 
 
 @compiled
-def _exponentiate(numbers: Floats, powers: NDArray[np.int32]) -> None:
-    """Replace `numbers` (k,), none of them positive, by their exponentials. Vectorised, unlike `math.exp`.
-
-    `powers` (k,) is overwritten. The polynomial is that of `expf` in the Cephes library.
-    """
-    factors = powers.view(np.float32)
-    for index in range(len(numbers)):
-        number = max(numbers[index], np.float32(-87.0))  # smaller results would be denormal
-        power = np.floor(number * np.float32(1.44269504) + np.float32(0.5))
-        rest = number - power * np.float32(0.693359375) + power * np.float32(2.12194440e-4)
-        series = np.float32(1.9875691500e-4)
-        series = series * rest + np.float32(1.3981999507e-3)
-        series = series * rest + np.float32(8.3334519073e-3)
-        series = series * rest + np.float32(4.1665795894e-2)
-        series = series * rest + np.float32(1.6666665459e-1)
-        series = series * rest + np.float32(5.0000001201e-1)
-        numbers[index] = series * rest * rest + rest + np.float32(1)
-        powers[index] = (np.int32(power) + np.int32(127)) << np.int32(23)
-    for index in range(len(numbers)):
-        numbers[index] *= factors[index]
-
-
-@compiled
 def _rotate(head: Floats, cosines: Floats, sines: Floats) -> None:
     """Apply the rotary embedding with `cosines` (size,) and `sines` (size,) to `head` (size,) in place."""
     half = len(head) // 2
@@ -155,7 +133,7 @@ def _attend_group(
         largest = own.max()
         for position in range(reach):
             own[position] -= largest
-        _exponentiate(own, powers[:reach])
+        exponentiate(own, powers[:reach])
         total = np.float32(0)
         for position in range(reach):
             total += own[position]

@@ -45,8 +45,7 @@ class GrammarVerifier(LanguageVerifier):
         if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
             hint = "the trailing backslash escapes nothing; remove it, or double it to match a backslash"
             raise InputError("regex", shorten(pattern), hint)
-        grammar = f"start: /{regex_to_lark(pattern, '')}/"
-        return cls(Language(grammar, shorten(pattern)), tokenization, memory, "regex")
+        return cls(_regular_language(pattern, shorten(pattern)), tokenization, memory, "regex")
 
     @classmethod
     def choice(cls, texts: Sequence[str], tokenization: Tokenization, *, memory: int = 4096) -> Self:
@@ -64,8 +63,7 @@ class GrammarVerifier(LanguageVerifier):
         if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
             raise InputError("choice", texts, "pass a non-empty list of texts")
         pattern = "|".join(re.escape(text) for text in value)
-        source = shorten(", ".join(value))
-        return cls(Language(f"start: /{regex_to_lark(pattern, '')}/", source), tokenization, memory, "choice")
+        return cls(_regular_language(pattern, shorten(", ".join(value))), tokenization, memory, "choice")
 
     @classmethod
     def json_schema(
@@ -172,3 +170,7 @@ class GrammarVerifier(LanguageVerifier):
         """
         require_text("lark", grammar)
         return cls(Language(grammar, shorten(grammar)), tokenization, memory, "lark")
+
+
+def _regular_language(pattern: str, source: str) -> Language:
+    return Language(f"start: /{regex_to_lark(pattern, '')}/", source, is_regular=True)

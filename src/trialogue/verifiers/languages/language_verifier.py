@@ -67,6 +67,8 @@ class Language(NamedTuple):
     """Warnings for the user."""
     names: frozenset[str] | None = None
     """Required keys of the objects of a JSON language, None for another language."""
+    is_regular: bool = False
+    """Whether the grammar is `start: ` followed by a single regular expression."""
 
     def acceptance(self) -> Callable[[bytes], bool]:
         """Return a function that tests whether the parser of the language accepts a text.
@@ -154,7 +156,8 @@ class LanguageVerifier(Verifier):
         self._closing: ClosingTexts | None = None
         self._accepts = language.acceptance()
         self._repeated = None if language.names is None else repeated_keys(tokenization)
-        self._shortlist = ClosingTokens(language.grammar, _NO_FORCING, tokenization)
+        self._shortlist = ClosingTokens(language.grammar, _NO_FORCING, tokenization, language.is_regular)
+        self._no_tokens = np.zeros(-(-self._size // 32) * 4, dtype=np.uint8)
         start = self._prefix(b"")
         if start is None or not (start.accepted or self._viable_mask(b"", start).any()):
             raise InputError(field, self._source, "the tokenizer can produce no text that is accepted")
@@ -258,17 +261,26 @@ class LanguageVerifier(Verifier):
             Bool tensor (n, vocab). Entry (i, t) belongs to row `rows[i]` followed by token t.
         """
         rooms = (decoding.limit - decoding.lengths)[rows].tolist()
-        verdicts = np.zeros((len(rooms), decoding.vocab_size), dtype=np.bool_)
+        completions = list(_completions(decoding, rows))
         with self._lock:
             self._rows = max(self._rows, len(rooms))
-            for row, tokens in enumerate(_completions(decoding, rows)):
-                key = tokens.tobytes()
-                prefix = self._prefix(key)
+            keys = [tokens.tobytes() for tokens in completions]
+            prefixes = [self._prefix(key) for key in keys]
+            masks = np.stack(
+                [
+                    self._no_tokens
+                    if prefix is None
+                    else self._member_mask(key, prefix)
+                    if room <= 1
+                    else self._viable_mask(key, prefix)
+                    for key, prefix, room in zip(keys, prefixes, rooms, strict=True)
+                ]
+            )
+            bits = np.unpackbits(masks, axis=1, count=decoding.vocab_size, bitorder="little")
+            verdicts = bits.view(np.bool_)
+            for row, (tokens, prefix) in enumerate(zip(completions, prefixes, strict=True)):
                 if prefix is not None:
-                    is_last = rooms[row] <= 1
-                    mask = self._member_mask(key, prefix) if is_last else self._viable_mask(key, prefix)
-                    verdicts[row] = np.unpackbits(mask, count=decoding.vocab_size, bitorder="little")
-                    if not is_last and self._closing is not None:
+                    if rooms[row] > 1 and self._closing is not None:
                         verdicts[row] &= self._fits(tokens, rooms[row], decoding.vocab_size)
                     if decoding.eos is not None:
                         verdicts[row, decoding.eos] = prefix.accepted
@@ -304,7 +316,7 @@ class LanguageVerifier(Verifier):
             keys = None if matcher is None else self._key_state(key)
             if matcher is None or keys is None:
                 return None
-            accepted = matcher.is_accepting() and self._accepts(self._text(key))
+            accepted = matcher.is_accepting() and (self.parser is None or self._accepts(self._text(key)))
             prefix = self._prefixes[key] = _Prefix(accepted, keys)
             if len(self._prefixes) > self._memory:
                 self._prefixes.popitem(last=False)
@@ -383,25 +395,29 @@ class LanguageVerifier(Verifier):
         """Return a mask of the next tokens after which the completion is a complete text of the language."""
         if prefix.members is None:
             viable = self._viable_mask(key, prefix)
-            prefix.members = np.zeros_like(viable)
-            candidates = self._find_closing_tokens(key, viable).tolist()
-            matcher = self._matcher(key) if candidates else None
-            if matcher is not None:
-                ends = [token for token in candidates if matcher.validate_tokens([token, self._eos]) == 2]
-                if self.parser is not None:
-                    text = self._text(key)
-                    ends = [
-                        token for token in ends if self._accepts(text + self._tokenization.bytes([token]))
-                    ]
-                for token in ends:
-                    prefix.members[token >> 3] |= 1 << (token & 7)
+            found, uncertain = self._find_closing_tokens(key, viable)
+            matcher = self._matcher(key) if len(uncertain) else None
+            ends = [
+                token
+                for token in uncertain.tolist()
+                if matcher is not None and matcher.validate_tokens([token, self._eos]) == 2
+            ]
+            if self.parser is not None:
+                text = self._text(key)
+                ends = [token for token in ends if self._accepts(text + self._tokenization.bytes([token]))]
+            members = np.zeros(8 * len(viable), dtype=np.bool_)
+            members[found], members[ends] = True, True
+            prefix.members = np.packbits(members, bitorder="little")
         return prefix.members
 
-    def _find_closing_tokens(self, key: bytes, viable: Bits) -> Tokens:
-        """Return candidates (m,) for the next tokens after which the completion is a complete text of the language."""
+    def _find_closing_tokens(self, key: bytes, viable: Bits) -> tuple[Tokens, Tokens]:
+        """Find the viable next tokens after which the completion is or may be a complete text of the language.
+
+        Returns tokens (l,) of which this is known, and tokens (m,) that must be tested.
+        """
         tokens = np.flatnonzero(np.unpackbits(viable, bitorder="little"))
         if len(tokens) <= _MIN_MATCHERS:
-            return tokens
+            return tokens[:0], tokens
         return self._shortlist.among(tokens, np.frombuffer(key, dtype=np.int64))
 
     def _error(self, matcher: LLMatcher) -> InputError:

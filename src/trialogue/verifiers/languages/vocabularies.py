@@ -14,11 +14,11 @@ from trialogue.models.tokenization import Tokenization
 
 END_MARK = "\x00"  # JSON allows this character nowhere, and few texts contain it.
 END_OF_BYTES = 256
-_LIMITS = LLParserLimits(step_lexer_fuel=20_000_000)
+_LEXER_FUEL = 20_000_000
 """A limit at which a mask may take about a second. A lexer that reaches the limit rejects every token silently."""
 
 
-def make_matcher(tokenizer: Any, grammar: str) -> LLMatcher:
+def make_matcher(tokenizer: Any, grammar: str, max_items: int = 50_000) -> LLMatcher:
     """Create an llguidance matcher, which tracks whether a sequence of tokens matches a grammar.
 
     The caller must check `is_error()` of the result, because a faulty grammar does not raise an exception.
@@ -26,8 +26,11 @@ def make_matcher(tokenizer: Any, grammar: str) -> LLMatcher:
     Args:
         tokenizer: An `LLTokenizer`.
         grammar: Grammar in Lark or JSON format.
+        max_items: Maximum number of parser items per mask. If it is exceeded, the mask is empty, and `is_error()` of
+            the matcher returns True.
     """
-    return LLMatcher(tokenizer, grammar, log_level=0, limits=_LIMITS)
+    limits = LLParserLimits(step_lexer_fuel=_LEXER_FUEL, step_max_items=max_items)
+    return LLMatcher(tokenizer, grammar, log_level=0, limits=limits)
 
 
 def has_exceeded_limits(matcher: LLMatcher) -> bool:
@@ -69,12 +72,12 @@ def end_marked_tokenizer(tokenization: Tokenization) -> tuple[LLTokenizer, NDArr
         tokenization: Tokenization of the language model.
 
     Returns:
-        The tokenizer, and a bool array (vocab,) that is True for tokens that represent at least one byte. Token t
-        followed by the end mark has the id vocab + t.
+        The tokenizer, and a bool array (vocab,) that is True for tokens that represent at least one byte, but not the
+        end mark. Token t followed by the end mark has the id vocab + t.
     """
     table, mark = tokenization.token_bytes, END_MARK.encode()
     tokenizer = _tokenizer([*table, *(data and data + mark for data in table)])
-    return tokenizer, np.array([bool(data) for data in table])
+    return tokenizer, np.array([bool(data) and mark not in data for data in table])
 
 
 @cache

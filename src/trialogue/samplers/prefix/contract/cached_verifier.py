@@ -113,7 +113,7 @@ class CachedVerifier:
         Returns:
             Values (n, vocab). The dtype is bool if the verifier returns a mask, otherwise float64.
         """
-        values, remaining = self._mask_values(rows, support)
+        values, remaining = self._supported_values(rows, support)
         if remaining:
             self._evaluate_children(values, rows, values > 0, remaining)
         return values
@@ -129,7 +129,7 @@ class CachedVerifier:
             Whether the masks allow each token (n, vocab) bool, and whether allowed tokens of each row (n,)
             bool are accepted without further calls.
         """
-        values, remaining = self._mask_values(rows, support)
+        values, remaining = self._supported_values(rows, support)
         return values.bool(), torch.full((len(rows),), not remaining)
 
     def weigh_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
@@ -167,12 +167,16 @@ class CachedVerifier:
                 top-p). It must keep larger weights first.
 
         Returns:
-            Values (n, vocab), float64 or, if the verifier returns a mask, bool.
+            Values (n, vocab), float64 or, if the verifier returns a mask, bool. If it returns the values of all tokens,
+            those of tokens of probability zero may be positive.
         """
-        values, remaining = self._mask_values(rows, log_probs > -math.inf)
-        most = 1.0 if verdicts else math.prod(part.most for part in remaining)
+        values, remaining = self._mask_values(rows, None)
+        if values is None or remaining:
+            support = log_probs > -math.inf
+            values = (support if values is None else _multiply(support, values)).double()
         if not remaining:
             return values
+        most = 1.0 if verdicts else math.prod(part.most for part in remaining)
         if most == math.inf:
             self._evaluate_children(values, rows, values > 0, remaining)
             return values
@@ -254,12 +258,13 @@ class CachedVerifier:
             batch.count_verifier_calls(rows[fresh])
         return log_values.index_put((open_,), table[nodes], accumulate=True)
 
-    def _mask_values(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
+    def _mask_values(self, rows: Tensor, support: Tensor | None) -> tuple[Tensor | None, list[Verifier]]:
         """Evaluate the verifier's factors that have token masks.
 
-        Returns their product (n, vocab), and a list of the other factors.
+        Returns the product (n, vocab) of `support` and these factors, None if there are none, and a list of the other
+        factors.
         """
-        batch, shape = self._batch, tuple(support.shape)
+        batch, shape = self._batch, (len(rows), self._batch.vocab_size)
         values, remaining = support, []
         for part in self._parts:
             answers = part.children(batch, rows)
@@ -267,10 +272,15 @@ class CachedVerifier:
                 remaining.append(part)
             else:
                 checked = _validate_values(answers, shape, part.most)
-                both = values.dtype == checked.dtype == torch.bool
-                values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
+                values = checked if values is None else _multiply(values, checked)
         if len(remaining) < len(self._parts):
             batch.count_verifier_calls(rows)
+        return values, remaining
+
+    def _supported_values(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
+        """Return the same as `_mask_values`, in float64 if there are other factors."""
+        values, remaining = self._mask_values(rows, support)
+        assert values is not None
         return values.double() if remaining else values, remaining
 
     def _evaluate_children(
@@ -479,6 +489,13 @@ def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
         return index
     first = torch.full((len(distinct),), len(nodes)).scatter_reduce(0, inverse, index, "amin")
     return first.sort().values
+
+
+def _multiply(values: Tensor, factors: Tensor) -> Tensor:
+    """Return the products of values, bool if both are. The product of zero and anything is zero."""
+    if values.dtype == factors.dtype == torch.bool:
+        return values & factors
+    return torch.where(values > 0, values * factors, 0.0)
 
 
 def _validate_values(values: Tensor, shape: tuple[int, ...], most: float) -> Tensor:
