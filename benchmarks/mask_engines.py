@@ -37,12 +37,14 @@ class _Text:
     def __init__(self, tokenization: Tokenization) -> None:
         self.vocab_size, self.eos = tokenization.vocab_size, tokenization.eos
         self.tokens = torch.zeros(1, _MAX_TOKENS, dtype=torch.int64)
-        self.lengths = self.start = torch.zeros(1, dtype=torch.int64)
+        self.lengths, self.start = torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
         self.limit, self.complete = torch.full((1,), _MAX_TOKENS), torch.zeros(1, dtype=torch.bool)
+        # Samplers append tokens by a compiled loop, so the time of tensor operations must not count.
+        self._row, self._length = self.tokens.numpy()[0], self.lengths.numpy()
 
     def append(self, token: int) -> None:
-        self.tokens[0, int(self.lengths)] = token
-        self.lengths = self.lengths + 1
+        self._row[self._length[0]] = token
+        self._length += 1
 
 
 class Trialogue:

@@ -16,6 +16,7 @@ from trialogue.verifiers import GrammarVerifier
 from trialogue.verifiers.languages.language_verifier import Invalid
 from trialogue.verifiers.languages.vocabularies import END_OF_BYTES, byte_tokenizer, make_matcher
 from trialogue.verifiers.schemas import grammars, validation
+from trialogue.verifiers.schemas.dialects import DRAFTS, flat_metaschema
 from trialogue.verifiers.schemas.languages import json_language
 
 SUITE = "JSON_SCHEMA_TEST_SUITE"
@@ -159,6 +160,20 @@ def test_invalid_schemas_are_reported_in_one_line():
     for schema, message in MISTAKES:
         caught = expect_error("", GrammarVerifier.json_schema, schema, TOKENS)
         assert re.match(f"json-schema='?.*'?: {re.escape(message)}", str(caught)), caught
+
+
+@pytest.mark.parametrize("draft", DRAFTS, ids=DRAFTS.get)
+def test_flat_metaschemas_accept_the_same_schemas(draft):
+    parts = [{"type": "text"}, {"minLength": -1}, {"enum": 1}, {"required": "a"}, {"$ref": 1}, {"title": 1}]
+    parts += [{"type": ["string", "null"]}, {"items": {"minimum": 0}}, {"$comment": "a"}, {"multipleOf": 0}]
+    nests = [lambda x: x, lambda x: {"properties": {"a": {"not": x}}}, lambda x: {"anyOf": [{"items": x}]}]
+    nests.append(
+        lambda x: {"allOf": [{"additionalProperties": x}], "$defs": {"b": {"patternProperties": {"c": x}}}}
+    )
+    schemas = [*(nest(part) for part in parts for nest in nests), {"anyOf": []}, {"properties": []}]
+    verdicts = [draft(draft.META_SCHEMA).is_valid(schema) for schema in schemas]
+    assert [draft(flat_metaschema(draft)).is_valid(schema) for schema in schemas] == verdicts
+    assert 0 < sum(verdicts) < len(verdicts)
 
 
 def test_texts_are_invalid_if_the_schema_cannot_be_applied():

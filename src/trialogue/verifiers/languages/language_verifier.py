@@ -157,7 +157,6 @@ class LanguageVerifier(Verifier):
         self._accepts = language.acceptance()
         self._repeated = None if language.names is None else repeated_keys(tokenization)
         self._shortlist = ClosingTokens(language.grammar, _NO_FORCING, tokenization, language.is_regular)
-        self._no_tokens = np.zeros(-(-self._size // 32) * 4, dtype=np.uint8)
         start = self._prefix(b"")
         if start is None or not (start.accepted or self._viable_mask(b"", start).any()):
             raise InputError(field, self._source, "the tokenizer can produce no text that is accepted")
@@ -266,16 +265,11 @@ class LanguageVerifier(Verifier):
             self._rows = max(self._rows, len(rooms))
             keys = [tokens.tobytes() for tokens in completions]
             prefixes = [self._prefix(key) for key in keys]
-            masks = np.stack(
-                [
-                    self._no_tokens
-                    if prefix is None
-                    else self._member_mask(key, prefix)
-                    if room <= 1
-                    else self._viable_mask(key, prefix)
-                    for key, prefix, room in zip(keys, prefixes, rooms, strict=True)
-                ]
-            )
+            masks = np.zeros((len(keys), -(-decoding.vocab_size // 8)), dtype=np.uint8)
+            for mask, key, prefix, room in zip(masks, keys, prefixes, rooms, strict=True):
+                if prefix is not None:
+                    own = self._member_mask(key, prefix) if room <= 1 else self._viable_mask(key, prefix)
+                    mask[: len(own)] = own[: len(mask)]
             bits = np.unpackbits(masks, axis=1, count=decoding.vocab_size, bitorder="little")
             verdicts = bits.view(np.bool_)
             for row, (tokens, prefix) in enumerate(zip(completions, prefixes, strict=True)):
