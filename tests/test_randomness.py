@@ -65,17 +65,33 @@ def test_index_of_never_returns_an_index_of_weight_zero(uniform):
     assert all(row[place] > 0 for row, place in zip(rows, index.tolist(), strict=True))
 
 
-def test_index_of_never_exceeds_the_last_positive_weight():
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_index_of_never_exceeds_the_last_positive_weight(dtype):
     # Rounding errors of the sum could lead past the last index.
-    log_weights = torch.randn(64, 1000, generator=generator(5, "weights"), dtype=torch.float64)
-    log_weights[:, 900:] = -INF
+    log_weights = torch.randn(64, 1000, generator=generator(5, "weights"), dtype=dtype)
+    log_weights[:, 500:] = -INF
     index = select_index(torch.full((64,), 1 - 2.0**-53, dtype=torch.float64), log_weights)
-    assert bool((index < 900).all())
+    assert bool((index < 500).all())
 
 
+def test_index_of_float32_weights_has_the_distribution_of_float64_weights():
+    log_weights = 5 * torch.randn(8, 700, generator=generator(6, "weights"))
+    log_weights[:, 3:300] = -INF
+    uniform = torch.rand(8, generator=generator(6, "uniform"), dtype=torch.float64)
+    below = log_weights.double().softmax(1).cumsum(1)
+    for row in range(8):
+        ends = below[row].contiguous()
+        # A number close to the end of a cumulative probability, within 1e-6, may give either index.
+        near = torch.cat((ends - 1e-6, ends + 1e-6, uniform)).clamp(0, 1)
+        found = select_index(near, log_weights[row].expand(len(near), -1))
+        least, most = (torch.searchsorted(ends, (near + shift).clamp(0, 1)) for shift in (-1e-6, 1e-6))
+        assert bool(((found >= least) & (found <= most.clamp_max(699))).all())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("row", [[-INF, -INF], [math.nan, 0.0], [INF, 0.0]])
-def test_index_of_rejects_weights_without_a_distribution(row):
-    log_weights = torch.tensor([[0.0, 0.0], row], dtype=torch.float64)
+def test_index_of_rejects_weights_without_a_distribution(row, dtype):
+    log_weights = torch.tensor([[0.0, 0.0], row], dtype=dtype)
     expect_error("log_weights", select_index, torch.full((2,), 0.5, dtype=torch.float64), log_weights)
 
 
