@@ -121,7 +121,7 @@ def test_notes_list_constraints_that_are_checked_late_or_not_at_all():
 
 DRAFT = "http://json-schema.org/draft-0{}/schema#"
 MISTAKES = [
-    ({"properties": {"a": {"type": "strin"}}}, "$.properties.a.type: 'strin' is not"),
+    ({"properties": {"a": {"type": "text"}}}, "$.properties.a.type: 'text' is not"),
     ({"type": "object", "required": "a"}, "$.required: 'a' is not of type 'array' (draft 2020-12)"),
     ({"$schema": DRAFT.format(4), "minimum": 1, "exclusiveMinimum": 2}, "$.exclusiveMinimum: 2 is not"),
     ({"$schema": DRAFT.format(3), "type": "integer"}, "$schema: use draft 4 or later"),
