@@ -112,6 +112,33 @@ def test_the_reason_of_a_rejection():
     assert judge([*tokens, tokenization.eos], digits, tokenization=tokenization)
 
 
+def test_judge_accepts_valid_json_in_any_order_and_spelling():
+    tokenization = Tokenization(tiny_tokenizer())
+    schema = {
+        "properties": {"a": {"type": "integer"}, "b": {"format": "uuid"}},
+        "required": ["a"],
+        "type": "object",
+    }
+    verifier = GrammarVerifier.json_schema(schema, tokenization)
+    identifier = "123e4567-e89b-12d3-a456-426655440001"
+    for text, reason in (
+        (f'{{"b":"{identifier}","a":1}}', None),
+        ('{"a": 1.0}', None),
+        ('{"b":"x","a":1}', "$.b: 'x' is not a 'uuid'"),
+        ('{"c":1}', "$: 'a' is a required property"),
+        ('{"a":1,"a":1}', "rejected at"),
+        ('{"b":1,"a":', "rejected at"),
+    ):
+        found = judge(text, verifier, tokenization=tokenization)
+        assert bool(found) == (reason is None), text
+        assert reason is None or (found.reason or "").startswith(reason), text
+    tokens = tokenization.encode_completion('{"a": 1}')
+    assert judge([*tokens, tokenization.eos], verifier, tokenization=tokenization)
+    assert not judge([*tokens[:2], tokenization.eos, *tokens[2:]], verifier, tokenization=tokenization)
+    # The text ends at the stop string, after which nothing is judged.
+    assert not judge(tokens, verifier.up_to(" "), tokenization=tokenization)
+
+
 def test_bad_arguments_of_score_and_judge():
     oracle = tiny_oracle()
     probe = ProbeVerifier.__new__(ProbeVerifier)

@@ -12,6 +12,7 @@ from trialogue.oracles import PrefixOracle
 from trialogue.samplers.prefix.output.reasons import explain_invalid_text
 from trialogue.samplers.prefix.values import values
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
+from trialogue.verifiers.languages.language_verifier import LanguageVerifier
 
 _QUOTED = 60
 
@@ -42,6 +43,9 @@ def judge(
     prompt: str | Sequence[int] = (),
 ) -> Judgement:
     """Return whether a verifier accepts a text, and why not.
+
+    A JSON text is accepted if it is valid, also if the token masks of the verifier would have written it otherwise. For
+    example, the masks write the properties of an object in the order of the schema, and `judge` accepts any order.
 
     Args:
         text: The complete text, or its token ids.
@@ -78,6 +82,8 @@ def judge(
     oracle = _Vocabulary(tokenization)
     # A sequence of the maximum length is complete.
     value = float(values(judged, oracle, [tokens], prompt_lengths=start, max_length=len(tokens)))
+    if value <= 0 and isinstance(judged, LanguageVerifier) and judged.validates(completion):
+        value = 1.0
     if value > 0:
         return Judgement(accepted=True, value=value, reason=None)
     invalid = (

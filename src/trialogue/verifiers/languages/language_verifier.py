@@ -206,6 +206,28 @@ class LanguageVerifier(Verifier):
         cost = NEVER if self._closing is None else self._closing.cost(b"")
         return None if cost == NEVER else cost
 
+    def validates(self, completion: Sequence[int]) -> bool:
+        """Return whether the parser accepts a complete text, even if it is not a text of the grammar.
+
+        The parser of a JSON Schema accepts keys in any order, white space, and all spellings of numbers and strings.
+
+        Args:
+            completion: Token ids of the text. An end-of-sequence token may follow.
+        """
+        tokens = [*completion]
+        if tokens and tokens[-1] in self._ends:
+            tokens.pop()
+        if (
+            self.parser is None
+            or self._stopped is not None
+            or not self._tokenization.special.isdisjoint(tokens)
+        ):
+            return False
+        try:
+            return self._accepts(self._tokenization.bytes(tokens))
+        except UnicodeDecodeError:
+            return False
+
     def prepared(self) -> Self:
         """Build the internal tables now, so that the first evaluation is not slow.
 

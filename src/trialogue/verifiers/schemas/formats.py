@@ -1,6 +1,7 @@
 """Formats of strings in a JSON Schema."""
 
 import copy
+import json
 import re
 from collections.abc import Callable
 from datetime import date
@@ -9,6 +10,9 @@ from typing import Any
 
 from jsonschema import FormatChecker
 from jsonschema.protocols import Validator
+from llguidance import LLMatcher
+
+from trialogue.verifiers.languages.vocabularies import END_OF_BYTES, byte_tokenizer, make_matcher
 
 _UCS = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
     f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(1, 15)
@@ -73,6 +77,8 @@ PATTERNS = {
     )
 }
 """Regular expressions of formats that llguidance or the jsonschema library does not define."""
+_GRAMMAR_FORMATS = ("date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid")
+"""Formats for which llguidance is stricter than the jsonschema library without optional packages."""
 
 _LEAP_SECOND = re.compile(r"(\d\d):(\d\d):60(?:\.\d+)?(?:[zZ]|([+-]\d\d):(\d\d))$", re.ASCII)
 _DAY = len("YYYY-MM-DD")
@@ -87,7 +93,8 @@ def format_checker(dialect: type[Validator]) -> FormatChecker:
     """Return an object that checks the keyword `format` of a JSON Schema draft.
 
     In addition to the formats of the jsonschema library, it checks the formats in `PATTERNS`, the calendar date of a
-    `date-time`, leap seconds, the length of a `hostname`, and its labels that begin with "xn--".
+    `date-time`, leap seconds, the length of a `hostname`, and its labels that begin with "xn--". Some formats must also
+    match the grammar of the library llguidance.
 
     Args:
         dialect: Validator class of the draft.
@@ -105,7 +112,33 @@ def format_checker(dialect: type[Validator]) -> FormatChecker:
     }
     additional = {name: (_for_strings(check), ValueError) for name, check in checks.items()}
     checker.checkers = {**additional, **checker.checkers}
+    for name in _GRAMMAR_FORMATS:
+        check, errors = checker.checkers.get(name, (_accepts_all, ()))
+        matches, caught = (
+            _for_strings(partial(_matches_grammar, name)),
+            errors if isinstance(errors, tuple) else (errors,),
+        )
+        checker.checkers[name] = _both(matches, check), (ValueError, *caught)
     return checker
+
+
+def _accepts_all(_: object) -> bool:
+    return True
+
+
+def _both(first: Check, second: Check) -> Check:
+    return lambda value: first(value) and second(value)
+
+
+@cache
+def _grammar(name: str) -> LLMatcher:
+    return make_matcher(byte_tokenizer(), f"start: %json {json.dumps({'type': 'string', 'format': name})}")
+
+
+def _matches_grammar(name: str, text: str) -> bool:
+    """Return whether the grammar of a format accepts a text, so that validation is as strict as token masks."""
+    data = [*json.dumps(text, ensure_ascii=False).encode(), END_OF_BYTES]
+    return bool(_grammar(name).deep_copy().validate_tokens(data) == len(data))
 
 
 def _for_strings(check: Check) -> Check:
