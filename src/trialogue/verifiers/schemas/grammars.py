@@ -13,7 +13,7 @@ from jsonschema.protocols import Validator
 from llguidance import LLMatcher
 
 from trialogue.verifiers.languages.vocabularies import byte_tokenizer, make_matcher
-from trialogue.verifiers.schemas.dialects import KEYWORDS, SchemaError, draft_uri, iterate_subschemas
+from trialogue.verifiers.schemas.dialects import SchemaError, draft_uri, iterate_subschemas
 from trialogue.verifiers.schemas.formats import PATTERNS
 
 _PATTERNS = {"patternProperties", "additionalProperties"}
@@ -23,7 +23,6 @@ _REMEDIES = {
     "min/maxProperties": {"minProperties", "maxProperties"},
 }
 """Keywords to remove from the grammar, by the error of llguidance. They are checked by the validation."""
-_CIRCULAR = "circular references"
 _SETS = re.compile(r"\[[^\]]*(?:\[|&&|--|~~)")
 _TENTH = Decimal("0.1")
 
@@ -67,7 +66,7 @@ def make_schema_grammar(
         matcher = _compile(wider)
         error = matcher.get_error().partition("\n")[0]
         warnings = matcher.get_grammar_warnings()
-        dropped = _drop_reference_siblings(wider) if _CIRCULAR in error else set[str]()
+        dropped = set[str]()
         for symptom, keywords in _REMEDIES.items():
             if any(symptom in line for line in (error, *warnings)):
                 dropped |= _drop_keywords(wider, keywords)
@@ -98,17 +97,6 @@ def _drop_keywords(schema: dict[str, Any], keywords: set[str]) -> set[str]:
         for keyword in keywords & subschema.keys():
             del subschema[keyword]
             found.add(keyword)
-    return found
-
-
-def _drop_reference_siblings(schema: dict[str, Any]) -> set[str]:
-    """Remove keywords next to `$ref` and `allOf`, which llguidance cannot combine with circular references."""
-    found = _drop_keywords(schema, {"allOf"})
-    for subschema in iterate_subschemas(schema):
-        if "$ref" in subschema:
-            for keyword in subschema.keys() & KEYWORDS - {"$ref"}:
-                del subschema[keyword]
-                found.add(keyword)
     return found
 
 
