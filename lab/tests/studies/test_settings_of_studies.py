@@ -39,6 +39,7 @@ OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("joint-from-conditionals", {"data_sets": (1,)}),
     ("mixing-and-learning", {"sites": (2, 9), "couplings": ((), (0.3, 0.3), (-0.1,), (math.inf,))}),
     ("mixing-and-learning", {"field": (math.nan, -1.0), "blocks": (1,)}),
+    ("code-values", {"cases": (0, 9), "outputs": (1,), "references": (1,), "max_queries": (0,)}),
     ("one-step-corollary", {"decoder_sites": ((6,),)}),
     ("parallel-gap", {"instances": ((),), "network_sites": ((), (1,), (6,)), "coupling": (0.0, math.inf)}),
     ("potts-coherence", {"patterns": ((), (1,), (2, 2.5), (2, 2)), "windows": ((1,),), "widths": ((0,),)}),

@@ -19,8 +19,8 @@ Deviations: Figure 3.5 of the thesis shows one step of the walk, and the section
 the models, errors and lengths. Models of Dyck strings are small and complete the last three to five tokens, so that
 every completion can be enumerated. Values are trained on one completion for each of a few thousand prompts, and
 outcomes of complete sequences are exact for all methods. The sentence on the trade-off between quality and efficiency
-has two claims on Dyck strings, one for each half. Python code with values, which the thesis also names, is not
-measured.
+has two claims on Dyck strings, one for each half. The study `code-values` measures Python code, which the thesis also
+names.
 """
 
 from trialogue_lab.ledger import Study
