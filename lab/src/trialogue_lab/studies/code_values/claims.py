@@ -7,6 +7,7 @@ from trialogue_lab.studies.code_values.measure import METHODS
 from trialogue_lab.studies.code_values.statistics import (
     accepted,
     auc,
+    auc_after,
     cost,
     distance,
     excess_items,
@@ -118,6 +119,7 @@ CLAIMS = (
 
 NUMBERS = {
     "area under the ROC curve": auc(),
+    **{f"area under the ROC curve, line {line}": auc_after(line) for line in (1, 2)},
     **{
         f"{method}: {name}": statistic(method)
         for method in METHODS
