@@ -13,6 +13,7 @@ from trialogue_lab.ledger import (
     Cells,
     Rows,
     figure,
+    finish,
     panels,
     result_table,
 )
@@ -26,7 +27,10 @@ from trialogue_lab.studies.code_values.statistics import (
     share_distinct,
 )
 
-_COLORS = dict(zip(METHODS, (QUIET, GOOD, BAD, OURS, *COLORS[3:6]), strict=True))
+_STYLES = dict(
+    zip(METHODS, zip((QUIET, GOOD, BAD, OURS, *COLORS[3:5], GOOD), "xoDs^v*", strict=True), strict=True)
+)
+"""Color and marker of each method."""
 _COLUMNS = {
     "accepted": accepted,
     "distinct and correct": share_distinct,
@@ -76,15 +80,24 @@ def _cost_figure(rows: Rows) -> Drawing:
     for axes, statistic, label in zip(
         panes,
         (accepted, distance),
-        ("share of accepted outputs", "squared distance from the target"),
+        ("Share of accepted outputs", "Squared distance from the target"),
         strict=True,
     ):
-        for method, color in _COLORS.items():
+        for method, (color, marker) in _STYLES.items():
             calls, found = cost(method)(rows), statistic(method)(rows)
             axes.errorbar(
-                calls.mean(), found.mean(), found.std(), calls.std(), fmt="o", color=color, label=method
+                calls.mean(),
+                found.mean(),
+                found.std(),
+                calls.std(),
+                fmt=marker,
+                color=color,
+                label=method,
+                ms=7,
+                mfc="none",
             )
-        axes.set(xscale="log", xlabel="model calls per accepted output", ylabel=label)
+        axes.set(xscale="log")
+        finish(axes, label, xlabel="model calls per accepted output")
     panes[0].set_ylim(0, 1.05)
     panes[1].axhline(0, color=QUIET, lw=0.8, ls=":")
     panes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
