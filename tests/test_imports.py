@@ -20,6 +20,7 @@ LAYERS = {
     "trialogue": (
         {"__init__", "errors", "compilation", "lazy_exports", "start_up", "source_code", "extras"},
         {"arrays", "indices", "validation", "registry", "storage"},
+        {"exponentials"},
         {"probabilities", "randomness", "tensor_files", "display", "intervals", "executors"},
         {"enumeration", "blocks", "oracles"},
         {"data"},
