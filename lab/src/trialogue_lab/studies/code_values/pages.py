@@ -1,5 +1,6 @@
 """Tables and the figure of the study."""
 
+from collections.abc import Callable
 from functools import partial
 
 from matplotlib.figure import Figure as Drawing
@@ -12,6 +13,7 @@ from trialogue_lab.ledger import (
     QUIET,
     Cells,
     Rows,
+    Statistic,
     figure,
     finish,
     panels,
@@ -31,7 +33,7 @@ _STYLES = dict(
     zip(METHODS, zip((QUIET, GOOD, BAD, OURS, *COLORS[3:5], GOOD), "xoDs^v*", strict=True), strict=True)
 )
 """Color and marker of each method."""
-_COLUMNS = {
+_COLUMNS: dict[str, Callable[[str], Statistic]] = {
     "accepted": accepted,
     "distinct and correct": share_distinct,
     "model calls per accepted output": cost,
