@@ -19,6 +19,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 SEEDS = ("seeds", "scratch_seeds")
 BUILT_IN = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue_lab."))
 EXPENSIVE = (
+    "code-values",
     "decoding-laws",
     "dyck-attention",
     "dyck-balance",
