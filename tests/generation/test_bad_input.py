@@ -38,7 +38,7 @@ BAD: list[tuple[str, str]] = [
     (f"{CAT} --model ./nothing", "no such model"),
     (f"{CAT} --model adapter-of-nothing", "does not name its base model"),
     (f"{CAT} --device nowhere", "nowhere"),
-    (f"{CAT} --sampler bactracking", "use one of ancestral, rejection"),
+    (f"{CAT} --sampler exakt", "did you mean exact?"),
     (f"{CAT} --sampler backtracking", "the sampler backtracking needs a verifier"),
     (f"{CAT} --sampler backtracking --quotta 3", "did you mean --quota?"),
     (

@@ -135,21 +135,23 @@ def test_every_failure_has_a_reason(shell):
 
 
 @pytest.mark.parametrize(
-    ("sampler", "kind", "warned"),
+    ("sampler", "kind", "hint"),
     [
-        ("value-guided", "probe", True),
-        ("masked-decoding", "python", True),
-        ("value-guided", "regex", False),
-        ("smc", "python", False),
-        ("exact", "python", False),
+        ("value-guided", "probe", "use --top-k K to evaluate only K of them, which changes the target"),
+        ("masked-decoding", "python", "use --top-k K or --top-p P to evaluate only the most likely ones"),
+        ("value-guided", "regex", None),
+        ("smc", "python", None),
+        ("exact", "python", None),
+        ("exact --max-attempts 1 --then mask", "python", "leave out --then mask, or use --top-k K"),
     ],
 )
-def test_a_warning_about_many_verifier_calls_is_printed(sampler, kind, warned, shell, probe):
+def test_a_warning_about_many_verifier_calls_is_printed(sampler, kind, hint, shell, probe):
     spec = {"probe": f"probe:{probe}", "python": "python:rules.py:no_cat", "regex": "'regex:(?s:.*)'"}[kind]
     options = f"--prompt 'the cat' --verifier {spec} --max-new-tokens 2 --sampler {sampler}"
     words = f"requires the values of up to {tiny_oracle().vocab_size} continuations of every prefix"
     result = shell(f"{options} --n 3")
-    assert (result.code, result.err.count(words)) == (0, warned), result.err
+    assert (result.code, result.err.count(words)) == (0, hint is not None), result.err
+    assert hint is None or f"one at a time: {hint}" in result.err
     assert words not in shell(f"{options} --top-k 5").err
     if sampler == "value-guided":
         assert words not in shell(f"{options} --candidates 5").err

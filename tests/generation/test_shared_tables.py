@@ -80,7 +80,8 @@ def test_a_round_that_resumes_from_an_empty_table_is_detected(shell, tmp_path, i
 
 
 def test_missing_tables_are_computed_again(shell, tmp_path):
-    assert "share nothing" in shell(f"{ONE} --n 4").checked().err
+    for number, hint in ((1, "more than 4 samples"), (4, "more than 4 samples, or use --share 1")):
+        assert f"share nothing: generate {hint}\n" in shell(f"{ONE} --n {number}").checked().err
     assert "share nothing" not in shell(f"{ONE} --n 10 --out whole.jsonl").checked().err
     shell(f"{ONE} --n 6 --out out.jsonl").checked()
     shutil.rmtree(tmp_path / "out.jsonl.tables")

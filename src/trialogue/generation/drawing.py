@@ -23,7 +23,7 @@ from trialogue.generation.verifiers.specs import (
 )
 from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.models.tokenization import Tokenization
-from trialogue.samplers import Samples, generate, truncated
+from trialogue.samplers import AdaptiveRejection, Samples, generate, truncated
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.samplers.prefix.engine import choose_batch_size
 from trialogue.start_up import pause_collector
@@ -226,9 +226,13 @@ def _warn_of_slow_verifiers(
     """Arrange for a warning when the sampler first evaluates all continuations of a prefix one at a time."""
     sampler, sampling = settings.sampler, settings.sampling
     graded = [one.graded for one in distinct_verifiers(built) if one.graded is not None]
+    source = f"the sampler {sampling.sampler}"
     if not sampler.masks_first:
         is_restricted = sampling.top_k is not None
-        hint = "use --top-k K to evaluate only K of them"
+        hint = "use --top-k K to evaluate only K of them, which changes the target"
+        if isinstance(sampler, AdaptiveRejection):
+            source += " with --then mask"
+            hint = f"leave out --then mask, or {hint}"
     elif sampler.uses == "weights" and any(one.most == math.inf for one in graded):
         # An unlikely continuation may have a greater value than a likely one.
         is_restricted = False
@@ -243,7 +247,7 @@ def _warn_of_slow_verifiers(
         for verifier in graded:
             verifier.on_slow_evaluation = None
         warn(
-            f"the sampler {sampling.sampler} requires the values of up to {vocab_size} continuations of every "
+            f"{source} requires the values of up to {vocab_size} continuations of every "
             f"prefix, and this verifier computes them one at a time: {hint}"
         )
 

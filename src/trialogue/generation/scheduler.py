@@ -218,11 +218,9 @@ def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResu
         if settings.sampler.round_size is not None:
             rounds = RoundFiles(settings, sink.tables, feedback.warn)
             rounds.read(dict.fromkeys(place for place, _ in pending))
-            if sampling.max_samples_per_prompt <= (size := settings.sampler.round_size):
-                feedback.warn(
-                    f"share={size}: the first {size} samples of a prompt share nothing: use a value smaller than the "
-                    "number of samples, such as --share 4"
-                )
+            if (most := sampling.max_samples_per_prompt) <= (size := settings.sampler.round_size):
+                hint = f"generate more than {size} samples" + (", or use --share 1" if most > 1 else "")
+                feedback.warn(f"share={size}: the first {size} samples of a prompt share nothing: {hint}")
         feedback.report(f"loading {settings.inputs.model}")
         generator = SampleGenerator(settings, feedback, rounds)
         start = time.perf_counter()

@@ -9,7 +9,6 @@ from typing import Any
 
 from trialogue.cli.parsing.fields import Group, join_option_values, parse
 from trialogue.cli.parsing.words import find_option_value, option_name
-from trialogue.errors import InputError
 
 HELP_ALL = "--help-all"
 """Option that shows the help of all options, also of those that are seldom needed."""
@@ -125,9 +124,7 @@ def sampler_class(name: str) -> Any:
     """
     from trialogue.samplers import SAMPLERS
 
-    if name not in SAMPLERS:
-        raise InputError("sampler", name, f"use one of {', '.join(SAMPLERS)}")
-    return SAMPLERS[name]
+    return SAMPLERS.find(name)
 
 
 def sampler_options() -> dict[str, str]:
