@@ -61,6 +61,13 @@ def require_choice(field: str, value: Choice, choices: Iterable[str], hint: str 
     return value
 
 
+def require_model(model: str | None) -> None:
+    """Raise `InputError` if the option `--model` is missing."""
+    if model is None:
+        hint = "--model is missing: use a Hugging Face id, a folder, or a name from `trialogue models list`"
+        raise InputError("model", None, hint)
+
+
 def describe_error(error: BaseException) -> str:
     """Return the type and the message of an error in one line, for errors of a user's function."""
     return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")

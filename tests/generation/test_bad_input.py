@@ -157,7 +157,7 @@ def test_the_tokenizer_does_not_warn_about_a_long_prompt(shell, tmp_path):
 
 
 def test_a_model_is_required(shell):
-    shell(CAT, own_model=False).require_error("model=None: use a Hugging Face id")
+    shell(CAT, own_model=False).require_error("model=None: --model is missing: use a Hugging Face id")
 
 
 def test_samples_before_an_error_are_kept(shell, tmp_path):
@@ -294,8 +294,11 @@ def test_errors_in_the_code_are_not_reported_as_network_errors(monkeypatch, tmp_
 BEFORE_WEIGHTS: list[tuple[str, str]] = [
     ("--prompt a --verifier 'regex:(a'", "regex='(a': unclosed group"),
     ("--prompt a --verifier lark:bad.lark", "line 1, column 8: unknown name"),
-    ("""--prompt a --verifier 'json-schema:{"type": "strin"}'""", "type: 'strin' is not valid"),
-    ("--prompt a --verifier python:rules.py:uper", "the file has no such function"),
+    (
+        """--prompt a --verifier 'json-schema:{"type": "text"}'""",
+        "type: 'text' is not one of ['array', 'boolean',",
+    ),
+    ("--prompt a --verifier python:rules.py:odd", "the file has no such function"),
     (
         f"--prompt a --verifier python:rules.py:never {MASK}",
         "change the verifier, which rejects the empty completion",

@@ -11,7 +11,7 @@ from tyro.conf import arg
 from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.fields import Group, join_option_values, parse
 from trialogue.cli.parsing.words import find_option_value
-from trialogue.errors import InputError
+from trialogue.errors import InputError, require_model
 from trialogue.validation import Count, validated
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ class Files:
     """Use this many PyTorch threads."""
 
     def __post_init__(self) -> None:
-        if self.model is None:
-            hint = "use a Hugging Face id, a folder, or a name from `trialogue models list`"
-            raise InputError("model", None, hint)
+        require_model(self.model)
         if self.data is None:
             raise InputError("data", None, "use a file of labelled texts (see `trialogue probe --help`)")
         if self.out.is_dir() or self.out.suffix != ".safetensors":

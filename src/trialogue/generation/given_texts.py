@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 from tyro.conf import arg
 
-from trialogue.errors import InputError, require_text
+from trialogue.errors import InputError, require_model, require_text
 from trialogue.generation.prompts import Prompt, json_value, parse_prompt
 
 _EXPECTED_FORM = (
@@ -35,9 +35,7 @@ class ScoreInputs:
     """Write the JSON Lines to FILE, and replace it (default: standard output)."""
 
     def __post_init__(self) -> None:
-        if self.model is None:
-            hint = "use a Hugging Face id, a folder, or a name from `trialogue models list`"
-            raise InputError("model", None, hint)
+        require_model(self.model)
         if self.texts is None:
             raise InputError("texts", None, "use --texts FILE.jsonl")
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from trialogue.errors import InputError, require_text
+from trialogue.errors import InputError, require_model, require_text
 from trialogue.generation.prompts import Prompt, prompts_from_texts, read_prompts
 
 
@@ -28,9 +28,7 @@ class Inputs:
     """Put this system message before each prompt that uses the chat template."""
 
     def __post_init__(self) -> None:
-        if self.model is None:
-            hint = "use a Hugging Face id, a folder, or a name from `trialogue models list`"
-            raise InputError("model", None, hint)
+        require_model(self.model)
         if self.prompt and self.prompts is not None:
             hint = f"leave out either --prompt or --prompts {self.prompts}"
             raise InputError("prompt", self.prompt[0], hint)

@@ -8,7 +8,7 @@ from typing import Annotated
 from annotated_types import Ge, Interval
 from tyro.conf import arg
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, require_model
 from trialogue.validation import Count, Natural, NonNegative, validated
 
 _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s]+")
@@ -53,9 +53,7 @@ class Serving:
     """Limit the body of a request to this many bytes. Larger requests get status 413."""
 
     def __post_init__(self) -> None:
-        if self.model is None:
-            hint = "use a Hugging Face id, a folder, or a name from `trialogue models list`"
-            raise InputError("model", None, hint)
+        require_model(self.model)
         for rule in self.rule:
             name, _, spec = rule.partition("=")
             if not name or ":" in name or not spec:

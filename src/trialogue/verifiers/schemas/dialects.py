@@ -80,7 +80,9 @@ def detect_draft(schema: dict[str, Any]) -> type[Validator]:
         if draft(flat_metaschema(draft)).is_valid(schema) or draft(draft.META_SCHEMA).is_valid(schema):
             return draft
     error = best_match(drafts[0](drafts[0].META_SCHEMA).iter_errors(schema))
-    raise SchemaError(f"{error.json_path}: {error.message} ({DRAFTS[drafts[0]]})")
+    # The message of `anyOf` only says that all alternatives fail, so the messages of the alternatives are shown.
+    message = ", and ".join(cause.message for cause in error.context) or error.message
+    raise SchemaError(f"{error.json_path}: {message} ({DRAFTS[drafts[0]]})")
 
 
 @cache
