@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
+from trialogue.inspection.measures.measure import Effort, Material, Report
+from trialogue.inspection.measures.passages import PassageMeasure
 from trialogue.inspection.measures.quantities import Quantity, curve_quantity, mean_point, single_quantity
 from trialogue.inspection.subject import Passages, Subject
 from trialogue.oracles import Masked
@@ -82,7 +83,7 @@ def compare_orders(
     return OrderLogRatios(*(values.numpy() for values in (at_text, at_sampled, information)))
 
 
-class MaskedConsistency(Measure):
+class MaskedConsistency(PassageMeasure):
     """Measure of whether the conditional distributions of a masked model belong to one joint distribution.
 
     Two masked tokens are filled in one after the other, in both orders. For a joint distribution, both orders
@@ -97,32 +98,8 @@ class MaskedConsistency(Measure):
         "about the other. Intervals are over documents."
     )
     kinds = ("masked",)
-    needs = "text"
-
-    def model_refusal(self, subject: Subject) -> str | None:
-        """Return the reason why the model cannot be measured, or None.
-
-        Args:
-            subject: Model to measure.
-
-        Raises:
-            InputError: If the model has no mask token.
-        """
-        subject.masked  # noqa: B018
-        return None if _length(subject) >= 4 else f"its maximum length is only {subject.max_length} tokens"
-
-    def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Check that the text has enough passages of the required length.
-
-        Args:
-            subject: Model with its tokenizer.
-            material: Text from which the passages are sampled.
-            effort: Sample sizes and seed.
-
-        Raises:
-            InputError: If the text has too few passages.
-        """
-        _sample_passages(subject, material, effort)
+    length, least_length, rows = LENGTH, 4, _ROWS
+    stream = ("consistency", "stretches")
 
     def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Return the number of tokens of six forward passes over each passage at each distance.
@@ -134,8 +111,8 @@ class MaskedConsistency(Measure):
             material: Texts on which the model is evaluated.
             effort: Sample sizes and seed.
         """
-        width = _length(subject) + sum(map(len, subject.frame))
-        return 6 * len(_distances(subject)) * effort.rows(_ROWS) * width
+        width = self.passage_length(subject) + sum(map(len, subject.frame))
+        return 6 * len(_distances(self.passage_length(subject))) * effort.rows(self.rows) * width
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Compare both orders of filling in two masked tokens, at distances from 1 to 16 between them.
@@ -159,7 +136,10 @@ class MaskedConsistency(Measure):
             InputError: If the text has too few passages, or all of its tokens have probability zero.
         """
         random = numpy_generator(effort.seed, "consistency")
-        passages, distances = _sample_passages(subject, material, effort), _distances(subject)
+        passages, distances = (
+            self.sample_passages(subject, material, effort),
+            _distances(self.passage_length(subject)),
+        )
         tokens = subject.framed(passages.tokens, end=True)
         streams = Streams(effort.seed, torch.arange(len(tokens)))
         found = {}
@@ -195,14 +175,5 @@ class MaskedConsistency(Measure):
         ]
 
 
-def _sample_passages(subject: Subject, material: Material, effort: Effort) -> Passages:
-    random = numpy_generator(effort.seed, "consistency", "stretches")
-    return subject.sample_passages(material.documents, _length(subject), effort.rows(_ROWS), random)
-
-
-def _length(subject: Subject) -> int:
-    return min(LENGTH, subject.max_length - sum(map(len, subject.frame)))
-
-
-def _distances(subject: Subject) -> list[int]:
-    return [distance for distance in DISTANCES if 2 * distance <= _length(subject)]
+def _distances(length: int) -> list[int]:
+    return [distance for distance in DISTANCES if 2 * distance <= length]

@@ -7,7 +7,8 @@ import torch
 from numpy.typing import NDArray
 
 from trialogue.inspection.interaction_order.reading import TOLERANCE, saturation_step
-from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
+from trialogue.inspection.measures.measure import Effort, Material, Report
+from trialogue.inspection.measures.passages import PassageMeasure
 from trialogue.inspection.measures.quantities import (
     Quantity,
     bootstrap_point,
@@ -15,8 +16,7 @@ from trialogue.inspection.measures.quantities import (
     mean_point,
     single_quantity,
 )
-from trialogue.inspection.subject import Passages, Subject
-from trialogue.randomness import numpy_generator
+from trialogue.inspection.subject import Subject
 
 LENGTH = 256
 _ROWS = 48
@@ -49,7 +49,7 @@ def mean_loss_by_context_length(losses: NDArray[np.float64]) -> NDArray[np.float
     return np.stack([losses[:, edge - 1 : 2 * edge - 1].mean(1) for edge in edges], 1)
 
 
-class ContextLength(Measure):
+class ContextLength(PassageMeasure):
     """Measure of the loss on real text as a function of the context length.
 
     The context length of a token is the number of tokens before it. The measure also finds the context length
@@ -63,28 +63,8 @@ class ContextLength(Measure):
         f"the shortest one whose loss exceeds the minimum by at most {TOLERANCE:.0%} of the total decrease. Intervals "
         "are over documents."
     )
-    needs = "text"
-
-    def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the model's maximum length is below eight tokens, and None otherwise.
-
-        Args:
-            subject: Model to measure.
-        """
-        return None if _length(subject) >= 8 else f"its maximum length is only {subject.max_length} tokens"
-
-    def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Check that the text has enough passages of the required length.
-
-        Args:
-            subject: Model with its tokenizer.
-            material: Text from which the passages are sampled.
-            effort: Sample sizes and seed.
-
-        Raises:
-            InputError: If the text has too few passages.
-        """
-        _sample_passages(subject, material, effort)
+    length, least_length, rows = LENGTH, 8, _ROWS
+    stream = ("context",)
 
     def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Return the number of tokens of all passages, each of which the model processes once.
@@ -94,7 +74,7 @@ class ContextLength(Measure):
             material: Texts on which the model is evaluated.
             effort: Sample sizes and seed.
         """
-        return effort.rows(_ROWS) * (_length(subject) + len(subject.frame[0]))
+        return effort.rows(self.rows) * (self.passage_length(subject) + len(subject.frame[0]))
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Measure the loss by context length.
@@ -110,7 +90,7 @@ class ContextLength(Measure):
             and the decrease of the loss from the shortest contexts to the longest ones. The curve is the loss
             by context length, in nats per token.
         """
-        passages = _sample_passages(subject, material, effort)
+        passages = self.sample_passages(subject, material, effort)
         rows = passages.tokens
         losses = []
         for batch in subject.batches(subject.framed(rows)):
@@ -136,12 +116,3 @@ class ContextLength(Measure):
             ),
             curve_quantity("loss", losses_by_edge, "tokens of context", unit=unit),
         ]
-
-
-def _sample_passages(subject: Subject, material: Material, effort: Effort) -> Passages:
-    random = numpy_generator(effort.seed, "context")
-    return subject.sample_passages(material.documents, _length(subject), effort.rows(_ROWS), random)
-
-
-def _length(subject: Subject) -> int:
-    return min(LENGTH, subject.max_length - len(subject.frame[0]))

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
+from trialogue.inspection.measures.measure import Effort, Material, Report
+from trialogue.inspection.measures.passages import PassageMeasure
 from trialogue.inspection.measures.quantities import (
     Point,
     Quantity,
@@ -27,7 +28,7 @@ from trialogue.inspection.measures.quantities import (
 )
 from trialogue.inspection.subject import Passages, Subject
 from trialogue.oracles import Masked
-from trialogue.randomness import derive_seed, numpy_generator
+from trialogue.randomness import derive_seed
 from trialogue.samplers.unmasking.likelihood import text_log_probs
 from trialogue.samplers.unmasking.ordered import Ordered
 from trialogue.samplers.unmasking.orders import Confidence, Entropy, LeftToRight, Margin, Order, Random
@@ -78,7 +79,7 @@ def order_log_probs(
     }
 
 
-class RevealOrder(Measure):
+class RevealOrder(PassageMeasure):
     """Measure of which reveal order gives a text the highest log-likelihood.
 
     The tokens of a text are masked, and revealed again in an order, with the tokens of the text.
@@ -97,7 +98,8 @@ class RevealOrder(Measure):
         "together."
     )
     kinds = ("masked",)
-    needs = "text"
+    length, least_length, rows = LENGTH, BLOCK, _ROWS
+    stream = ("orders", "passages")
 
     def refusal(self, subject: Subject, material: Material) -> str | None:
         """Return the reason why the measure does not apply, or None if it applies.
@@ -111,33 +113,6 @@ class RevealOrder(Measure):
             reason += ", because samples of the model would favour the order in which they were revealed"
         return reason
 
-    def model_refusal(self, subject: Subject) -> str | None:
-        """Return the reason why the model cannot be measured, or None.
-
-        Args:
-            subject: Model to measure.
-
-        Raises:
-            InputError: If the model has no mask token.
-        """
-        subject.masked  # noqa: B018
-        if _length(subject) >= BLOCK:
-            return None
-        return f"its maximum length is only {subject.max_length} tokens"
-
-    def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Check that the text has enough passages of the required length.
-
-        Args:
-            subject: Model with its tokenizer.
-            material: Text from which the passages are sampled.
-            effort: Sample sizes and seed.
-
-        Raises:
-            InputError: If the text has too few passages.
-        """
-        _sample_passages(subject, material, effort)
-
     def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Return the number of tokens of all passes over the passages, for each order and number per pass.
 
@@ -146,10 +121,10 @@ class RevealOrder(Measure):
             material: Texts on which the model is evaluated.
             effort: Sample sizes and seed.
         """
-        length = _length(subject)
+        length = self.passage_length(subject)
         passes = sum(-(-length // positions) for positions in POSITIONS)
         width = length + sum(map(len, subject.frame))
-        return len(ORDERS) * passes * effort.rows(_ROWS) * width
+        return len(ORDERS) * passes * effort.rows(self.rows) * width
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Compute the log-likelihood of passages under each order.
@@ -169,7 +144,7 @@ class RevealOrder(Measure):
         Raises:
             InputError: If the text has too few passages, or the model predicts none of their tokens.
         """
-        passages = _sample_passages(subject, material, effort)
+        passages = self.sample_passages(subject, material, effort)
         tokens, first = subject.framed(passages.tokens, end=True), len(subject.frame[0])
         masked = torch.zeros_like(tokens, dtype=torch.bool)
         masked[:, first : first + passages.tokens.shape[1]] = True
@@ -219,12 +194,3 @@ def _evaluate(
         for number, parts in enumerate(zip(tokens.split(sizes), masked.split(sizes), strict=True))
     ]
     return {name: np.concatenate([one[name] for one in found]) for name in ORDERS}
-
-
-def _sample_passages(subject: Subject, material: Material, effort: Effort) -> Passages:
-    random = numpy_generator(effort.seed, "orders", "passages")
-    return subject.sample_passages(material.documents, _length(subject), effort.rows(_ROWS), random)
-
-
-def _length(subject: Subject) -> int:
-    return min(LENGTH, subject.max_length - sum(map(len, subject.frame)))
