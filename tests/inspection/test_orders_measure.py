@@ -20,7 +20,7 @@ from trialogue.inspection.measures.orders import (
     order_log_probs,
 )
 from trialogue.inspection.measures.quantities import Point, curve_quantity
-from trialogue.inspection.picture import Series
+from trialogue.inspection.picture import Series, curve_figures
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
 from trialogue.oracles import Masked, enumerate_sequences
 from trialogue.samplers.unmasking import Confidence, Entropy, Fixed, LeftToRight, Margin, Ordered
@@ -116,6 +116,20 @@ def test_quantities_are_means_over_passages():
         assert gains == pytest.approx(np.subtract(exact, randoms), abs=1e-12)
     [main] = [one for one in found if one.finding]
     assert main.points[0].value == curves[f"confidence{COMPARED}"][0].value
+
+
+def test_figures_have_short_labels_inside_the_axes():
+    """Curves with equal values have labels that are moved apart, and the shared words are in the title."""
+    points = [Point(float(position), at=position) for position in POSITIONS]
+    curves = [curve_quantity(f"{name}{COMPARED}", points, "tokens per pass") for name in DETERMINISTIC]
+    [draw] = curve_figures([Series("mine", curves)], logarithmic=True)
+    [panel] = draw().axes
+    assert panel.get_title() == f"mine: {COMPARED.removeprefix(', ')}"
+    labels = {" ".join(text.get_text().split()): text.xy[1] for text in panel.texts}
+    assert set(labels) == set(DETERMINISTIC)
+    heights = sorted(labels.values())
+    assert heights[-1] < 1
+    assert min(np.diff(heights)) > 0.05
 
 
 def test_the_conclusion_names_orders_whose_interval_excludes_zero():

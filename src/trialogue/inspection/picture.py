@@ -74,7 +74,14 @@ def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[
         }
         models = [line.name for line in lines]
         if len(names) > _MAX_SHARED:
-            figures = [(model, {name: curves.get((model, name)) for name in names}) for model in models]
+            shared, labels = _split_names(names)
+            figures = [
+                (
+                    ": ".join([model, shared] if shared else [model]),
+                    {label: curves.get((model, name)) for label, name in zip(labels, names, strict=True)},
+                )
+                for model in models
+            ]
         else:
             figures = [
                 (
@@ -96,6 +103,17 @@ def curve_figures(lines: Sequence[Series], logarithmic: bool) -> list[Callable[[
             if any(shown.values())
         ]
     return drawings
+
+
+def _split_names(names: Sequence[str]) -> tuple[str, list[str]]:
+    """Split names at commas, and return the parts that all names share at their ends, and the names without them."""
+    parts = [name.split(", ") for name in names]
+    most = min(map(len, parts)) - 1
+    before = next((k for k in range(most) if len({one[k] for one in parts}) > 1), most)
+    after = next((k for k in range(most - before) if len({one[-1 - k] for one in parts}) > 1), most - before)
+    first = parts[0]
+    shared = ", ".join([*first[:before], *first[len(first) - after :]])
+    return shared, [", ".join(one[before : len(one) - after]) for one in parts]
 
 
 class _Line(NamedTuple):
@@ -147,14 +165,17 @@ def _label_ends(panel: Axes, ends: Sequence[tuple[str, str, float]]) -> None:
     panel.set_ylim(*panel.get_ylim())
     bottom, top = panel.get_ylim()
     below = -math.inf
+    labels = []
     for label, color, value in sorted(ends, key=lambda end: end[2]):
         wrapped = textwrap.wrap(label, _LABEL_WIDTH) or [""]
         half = _LINE_HEIGHT * len(wrapped) / 2
         height = max((value - bottom) / (top - bottom), below + half)
         below = height + half + _LINE_HEIGHT / 4
+        labels.append((wrapped, color, height))
+    for wrapped, color, height in labels:
         panel.annotate(
             "\n".join(wrapped),
-            (1.03, height),
+            (1.03, height - max(0.0, below - 1)),
             xycoords="axes fraction",
             va="center",
             color=color,
