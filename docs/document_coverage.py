@@ -40,7 +40,7 @@ STATES = {
     "partly": "partly refuted",
     "refuted": "refuted",
     "undecided": "undecided",
-    "ours": "claims of ours only",
+    "ours": "our claims only",
     "exact": "exact check",
     "code": "code only",
     "missing": "missing",
@@ -61,10 +61,10 @@ The first column of a section is the result for an entry:
 | partly refuted | At least one published claim about the entry is refuted, and at least one holds. |
 | refuted | At least one published claim about the entry is refuted, and none holds. |
 | undecided | At least one published claim about the entry is undecided. None is refuted. |
-| claims of ours only | Only claims of this project were tested, for example about a corrected statement. |
+| our claims only | Only claims of this project were tested, for example about a corrected statement. |
 | exact check | No claim was tested. A test compares the code with a second computation. |
 | code only | The code exists. The last column says why nothing is tested. |
-| missing | There is no code. The last column says why. |
+| missing | Not implemented. The last column says why. |
 
 - The last column counts verdicts by study. *Ours* marks claims of this project. A claim can be about several entries.
 - Names of code are in the package `trialogue_lab` unless they begin with `trialogue.`.

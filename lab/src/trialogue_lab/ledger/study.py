@@ -91,19 +91,19 @@ _CONVENTIONS = {
 class Study(Generic[Config]):
     """An experiment that tests the claims of a publication.
 
-    The module that defines a study assigns it to the name `STUDY`. A package uses `Study.of_package`.
+    Assign the study to the name `STUDY` of its module. If the study is a package, create it with `Study.of_package`.
 
     Args:
-        module: The `__name__` of that module, which also names the study. Its docstring begins with the question of the
-            study.
+        module: The `__name__` of the module that defines the study. It determines the name of the study, and the
+            docstring of the module begins with the question of the study.
         source: The publication that is replicated.
-        presets: Named configs, one of which is "default". Names are from `PRESETS`. All are instances of one frozen
-            dataclass that raises `InputError` if a field is out of range.
+        presets: Configs by name. Allowed names are in `PRESETS`, and "default" is required. All configs are instances
+            of one frozen dataclass that raises `InputError` if a field is out of range.
         parts: Function from a config to the tasks of a run, in order.
         claims: Claims that the measurements decide.
         tables: Tables of the report.
         figures: Figures of the report.
-        numbers: Statistics that documentation templates quote, by name.
+        numbers: Statistics by name, which templates of the documentation can print.
         answer: One sentence that answers the question, from the committed result.
         glossary: Meanings of symbols and technical terms in the titles of the claims, by term.
         kind: Column that holds the kind of a measurement (default: "kind").
@@ -243,7 +243,7 @@ def _find_file(module: str, name: str) -> Path:
 
 
 def _read_titles(path: Path, claims: Sequence[Claim]) -> dict[str, Any]:
-    """Return the claims with the titles from the file `path`, if it exists, the answer, and the explained terms."""
+    """Return the fields `claims`, `answer` and `glossary`, with titles and texts from the file `path` if it exists."""
     if not path.is_file():
         return {"claims": claims}
     try:

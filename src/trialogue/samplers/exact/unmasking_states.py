@@ -174,7 +174,7 @@ class Exploration:
                 self._receive(self._find(reached, state.free[:1]), mass[reached], first + len(state.tokens))
 
     def _find(self, codes: Any, free: Tensor) -> Any:
-        """Return the result of `_classify` for the canvases with the numbers `codes`."""
+        """Decode canvases from their numbers `codes`, and classify them, as `_classify` does."""
         size = int(codes.max()) + 1
         if size > len(self._nodes):
             self._nodes = np.pad(self._nodes, (0, size - len(self._nodes)), constant_values=_UNKNOWN)
@@ -211,12 +211,12 @@ class Exploration:
         return nodes
 
     def _receive(self, nodes: Any, masses: Any, expanded: int) -> None:
-        """Add to the expected visits of the states, and to the probabilities of the outputs, that `_classify` returns.
+        """Add `masses` to the expected visits of states, and to the probabilities of outputs.
 
         Args:
-            nodes: Results (n,) of `_classify`.
-            masses: Their expected visits (n,).
-            expanded: Number of states whose visits must not change any more.
+            nodes: States and outputs (n,), as `_classify` encodes them.
+            masses: Expected visit of each state, or probability of each output (n,).
+            expanded: The first `expanded` states are finished, so their expected visits must not change.
         """
         going = nodes >= 0
         self.returns |= bool((nodes[going] < expanded).any())
@@ -228,7 +228,13 @@ class Exploration:
         self._masses = np.pad(self._masses, (0, len(outputs) - len(self._masses))) + outputs
 
     def _record(self, sources: Any, nodes: Any, weights: Any) -> None:
-        """Store the probabilities of moving from states to the states and outputs that `_classify` returns."""
+        """Store the probabilities of steps.
+
+        Args:
+            sources: Indices (n,) of the states before the steps.
+            nodes: States or outputs (n,) after the steps, as `_classify` encodes them.
+            weights: Probabilities (n,) of the steps.
+        """
         going = nodes >= 0
         if going.all():  # A copy would take time.
             self._moves.append((sources, nodes, weights))
@@ -262,13 +268,14 @@ class Exploration:
 
 
 class CheckedExploration(Exploration):
-    """Enumeration of the states of `Checked`, which count once for all positive numbers of remaining rejections.
+    """Enumeration of the states of `Checked`, in which the number of remaining rejections is one or zero.
 
-    While a rejection is left, a step does not depend on how many are left. The states are explored with one rejection
-    left. The chain then runs once for each number of rejections, and starts where rejected texts are masked again.
+    A step is the same for all positive numbers of remaining rejections. States that differ only in this number are
+    therefore merged, and explored with one rejection left. `solve` then runs the chain once for each number of
+    rejections. Each run starts from the states in which the texts of the previous run were masked again.
 
-    If prefixes are judged, the rejection of a prefix has no effect when none is left, so that these states are explored
-    as well.
+    If prefixes are judged, a rejected prefix is kept when no rejection is left. These steps differ, so the states
+    without a remaining rejection are explored, too.
     """
 
     def __init__(self, sampler: Checked, model: Masked, max_states: int) -> None:

@@ -44,20 +44,21 @@ class CheckedState(NamedTuple):
 class Checked(Unmasking[CheckedState]):
     """Judge each text by a verifier, and mask random positions of rejected texts again.
 
-    The wrapped sampler then reveals these positions, as if all others were its prompt. If all positions are masked
-    again, accepted texts have the distribution of the wrapped sampler restricted to accepted texts.
+    The wrapped sampler then reveals these positions, and treats all other positions as its prompt. If all positions are
+    masked again, accepted texts have the distribution of the wrapped sampler restricted to accepted texts.
 
     Args:
         verifier: The verifier, or a function of token ids. Values above 0 accept a text.
         sampler: The wrapped sampler (default: `Ordered()`).
         remask: Number of revealed positions that a rejection masks again, chosen uniformly (default: all positions
             outside of the prompt).
-        quota: Number of rejections after which positions are masked again. The next rejection is final (default: 10).
+        quota: Largest number of times that positions of a text are masked again. A text that is rejected after that
+            stays rejected (default: 10).
         partial: Whether to also judge the prefix before the first masked position after each pass, which needs a
             verifier of prefixes. Only complete texts are judged otherwise (default: False).
         eos: End-of-sequence token. The verifier receives the text up to the first one (default: none).
-        judged_length: Number of tokens that the verifier receives, if visible tokens at the end of the sequence do not
-            belong to the text (default: all).
+        judged_length: Number of tokens at the beginning that the verifier receives. Set it if the sequence ends with
+            tokens that do not belong to the text (default: all).
 
     Raises:
         InputError: If `sampler` is not an unmasking sampler, or the verifier needs hidden states of a model.

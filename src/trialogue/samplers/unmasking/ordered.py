@@ -154,7 +154,11 @@ def _require(value: object, kind: type, name: str, hint: str) -> None:
 
 
 def _start(tokens: Tensor, masked: Tensor, size: Size, width: int | None) -> Canvas:
-    """Return the first canvas. If the prompt does not matter, no position is marked as prompt, so that states merge."""
+    """Return the canvas before the first pass.
+
+    Blocks and some sizes depend on which positions belong to the prompt. Otherwise, all positions are marked as free,
+    so that an enumeration merges canvases that differ only in this mark.
+    """
     start = Canvas.start(tokens, masked)
     if width is None and size.uses_masked_only:
         return start._replace(free=torch.ones_like(masked))

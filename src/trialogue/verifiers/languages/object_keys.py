@@ -95,11 +95,11 @@ class RepeatedKeys:
                 self._endings.setdefault(unescape(data[: found.end()]), []).append(token)
 
     def after(self, state: KeyState, viable: bytes) -> list[int]:
-        """Return all viable tokens after which an object has a repeated key.
+        """Return the token ids that the grammar allows, but that complete a repeated key.
 
         Args:
             state: State of the text so far.
-            viable: Little-endian bits of the tokens that the grammar allows.
+            viable: Tokens that the grammar allows, as a bit mask with the lowest bit of a byte first.
         """
         size = 8 * len(viable)
         return [

@@ -136,7 +136,8 @@ def _grammar(name: str) -> LLMatcher:
 
 
 def _matches_grammar(name: str, text: str) -> bool:
-    """Return whether the grammar of a format accepts a text, so that validation is as strict as token masks."""
+    """Return whether a text matches the grammar that token masks use for a format."""
+    # Validation checks this as well, so that it accepts no text that the masks forbid.
     data = [*json.dumps(text, ensure_ascii=False).encode(), END_OF_BYTES]
     return bool(_grammar(name).deep_copy().validate_tokens(data) == len(data))
 

@@ -135,7 +135,7 @@ def explain_tables(records: Iterable[Record], width: int) -> str:
 
 
 def _list_claims(records: Sequence[Record], width: int) -> list[str]:
-    """Return what claims have in common, the claims, and notes on the settings of single claims."""
+    """Return lines with the settings that all claims share, the claims, and notes on settings that differ."""
     settings = [_SENTENCES.split(record.get("setting") or "") for record in records]
     common = [
         one[0] for one in itertools.takewhile(lambda one: len(set(one)) == 1, zip(*settings, strict=False))

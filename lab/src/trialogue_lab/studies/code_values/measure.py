@@ -79,7 +79,7 @@ def is_accepted(tokens: Tokens, cases: int) -> bool:
 
 
 def count_items(evaluation: Evaluation) -> int:
-    """Return the total number of list items in test cases, without the appended items.
+    """Return the total number of items in the input lists of all test cases.
 
     Args:
         evaluation: Evaluation of a completion.

@@ -88,9 +88,10 @@ def cost(rows: Rows, method: str, column: Cost = "queries") -> "Series[float]":
 
 @trainings
 def distance(rows: Rows, method: str) -> "Series[float]":
-    """Return the squared distance between a method's accepted outputs and the target, by their numbers of list items.
+    """Return the squared distance between two distributions of the number of list items in a text.
 
-    It is estimated without bias, so that it can be negative. For rejection it is zero on average.
+    One distribution is that of the accepted outputs of the method. The other is the target, from which rejection
+    sampling samples. The estimate is unbiased, so it can be negative, and its mean for rejection sampling is zero.
 
     Args:
         rows: Measurements of a run, one DataFrame per kind of measurement.

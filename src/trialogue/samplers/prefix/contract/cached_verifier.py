@@ -155,20 +155,20 @@ class CachedVerifier:
     ) -> Tensor:
         """Return the values of the next tokens that top-k and top-p keep, and zero for all other tokens.
 
-        The truncation applies to the next-token probabilities times the values. A verifier without a mask is
-        called for continuations in descending order of probability, until the tokens that are kept are known.
-        It is called for all continuations if its values have no upper bound.
+        The truncation applies to the next-token probabilities times the values. If the verifier cannot return a mask,
+        it is called for one next token after another, the most probable first, until the kept tokens are known.
+        If its values have no upper bound, it is called for all of them.
 
         Args:
             rows: Row indices (n,) int64.
             log_probs: Log-probabilities (n, vocab) of the next token.
             verdicts: Use only whether a value is positive (default: False).
             cut: The truncation, a function from log-weights (m, vocab) to truncated ones (default: top-k and
-                top-p). It must keep larger weights first.
+                top-p). It must not remove a weight and keep a smaller one.
 
         Returns:
-            Values (n, vocab), float64 or, if the verifier returns a mask, bool. If it returns the values of all tokens,
-            those of tokens of probability zero may be positive.
+            Values (n, vocab), float64 or, if the verifier returns a mask, bool. If the verifier returns the values of
+            all tokens at once, tokens with probability zero may have positive values.
         """
         values, remaining = self._mask_values(rows, None)
         if values is None or remaining:
