@@ -177,7 +177,7 @@ UNUSABLE = [
     ([TOOLS[1], TOOLS[1]], "tools='stop': use a unique name for each tool"),
     (
         [{"name": "f", "parameters": {"properties": {"a": {"type": "nul"}}}}],
-        "tools='f': $.properties.a.type: 'nul' is not valid",
+        "tools='f': $.properties.a.type: 'nul' is not one of ['array', 'boolean'",
     ),
 ]
 
