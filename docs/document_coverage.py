@@ -4,6 +4,7 @@ The entries are in `entries/*.toml`. An entry is a definition, a theorem, a tabl
 quantity. Its keys are:
 
     title       what the entry states, in plain words
+    place       where the document has it, such as "Section 2.1"; only for an entry without a number of its own
     code        importable names of its implementation, relative to `trialogue_lab` unless they begin with `trialogue.`
     statements  ids of statements of the ledger without the document; "V-T311.*" includes parts such as "V-T311.proof"
     claims      further claims as "study/claim", which may have wildcards
@@ -26,10 +27,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from trialogue.display.columns import wrap_words
 from trialogue.errors import InputError
 from trialogue_lab import studies
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.counts import Statement
+from trialogue_lab.ledger.pages.claim_tables import CHOSEN, find_measured, format_criterion, format_numbers
 from trialogue_lab.ledger.stored import stored_summaries
 
 ROOT = Path(__file__).parents[1]
@@ -46,14 +49,33 @@ STATES = {
     "missing": "missing",
 }
 """States of an entry, with the heads of the columns that count them."""
-_LEGEND = """# Coverage of the documents
+_INTRODUCTION = """# Coverage of the documents
 
-On this page you can look up, for each entry of five documents, whether it holds, where its code is, and how it was
-tested. An entry is a definition, a theorem, a table, a figure, or a sentence with a quantity. The documents are the
-thesis of Yuchen Li and four papers and notes. A section for each document, or for a part of the thesis, lists its
-entries.
+On this page you can look up whether a definition, theorem, table or figure of five documents holds, and how it was
+tested. The documents are the thesis of Yuchen Li and four papers and notes. Each row of a table is one *entry*: a
+numbered item, or a sentence with a quantity.
 
-The first column of a section is the result for an entry:
+{counts}
+
+## How to read a row
+
+This is a row of the section on {section}:
+
+{example}
+
+| column | meaning |
+|---|---|
+| result | the result for the entry, by the rules below |
+| entry | the number in the document, or the section for an entry without a number |
+| statement | what the entry says, in short |
+| code | where it is implemented, in the package `trialogue_lab` unless a name begins with `trialogue.` |
+| verdicts and checks | the number of claims with each verdict, by study; *ours* marks claims of this project |
+
+A *claim* compares a measured number with a threshold. A *study* measures the numbers of its claims. `trialogue ledger
+STUDY` prints all of them. An *exact check* is a test that compares the code with a second computation.
+
+A section with undecided claims ends with a table of them. A claim holds if the whole confidence interval satisfies the
+criterion in the column *holds if*. It is undecided if only a part of the interval does.
 
 | result | meaning |
 |---|---|
@@ -62,16 +84,15 @@ The first column of a section is the result for an entry:
 | refuted | At least one published claim about the entry is refuted, and none holds. |
 | undecided | At least one published claim about the entry is undecided. None is refuted. |
 | our claims only | Only claims of this project were tested, for example about a corrected statement. |
-| exact check | No claim was tested. A test compares the code with a second computation. |
+| exact check | No claim was tested. A test passes, for an assumption or a setting with the code that uses it. |
 | code only | The code exists. The last column says why nothing is tested. |
 | missing | Not implemented. The last column says why. |
 
-- The last column counts verdicts by study. *Ours* marks claims of this project. A claim can be about several entries.
-- Names of code are in the package `trialogue_lab` unless they begin with `trialogue.`.
-- For an assumption or a setting, an exact check tests the code that uses it.
-- Verdicts are those of the committed results. The [rules of the ledger](explanation/ledger.md) explain them, and
-  [Findings](findings.md) says what they mean.
+A claim can be about several entries. Verdicts are those of the committed results. The [rules of the
+ledger](explanation/ledger.md) explain them, and [Findings](findings.md) says what they mean.
 """
+_EXAMPLE = "clones:Figure 2c"
+"""Identifier of the entry that explains how to read a row."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +113,11 @@ class Row:
     def identifier(self) -> str:
         """Name with the document, unique among all rows."""
         return f"{self.document}:{self.name}"
+
+    @property
+    def place(self) -> str:
+        """Where the document has the entry: its number, or a section for an entry without a number."""
+        return self.name if " " in self.name else str(self.entry["place"])
 
     def values(self, key: str) -> list[str]:
         """Return a list of the entry, empty if the entry does not have it."""
@@ -187,8 +213,11 @@ def check(row: Row, claims: list[Mapping[str, Any]]) -> str:
         claims: The claims about it.
 
     Raises:
-        InputError: If a name or test does not exist, or an entry without verdict and test gives no reason.
+        InputError: If a name or test does not exist, an entry without a number has no place, or an entry without
+            verdict and test gives no reason.
     """
+    if " " not in row.name and not row.entry.get("place"):
+        raise InputError(row.identifier, row.entry["title"], "say where the document has it: place")
     for name in row.values("code"):
         resolve(name)
     for test in row.values("tests"):
@@ -212,29 +241,76 @@ def check(row: Row, claims: list[Mapping[str, Any]]) -> str:
 
 
 def make_page(sections: Mapping[str, list[Row]], claims: list[Mapping[str, Any]]) -> str:
-    """Return the page: totals by section, then a table for each section."""
+    """Return the page: an introduction, totals by section, then the tables of each section."""
     totals = ["| part | entries | " + " | ".join(STATES.values()) + " |", "|---" * (len(STATES) + 2) + "|"]
-    tables, everything = [], Counter[str]()
+    tables, everything, example = [], Counter[str](), ("", "")
     for section, rows in sections.items():
-        states, lines = (
-            Counter[str](),
-            ["| result | entry | statement | code | verdicts and checks |", "|---|---|---|---|---|"],
-        )
+        states, lines = Counter[str](), list[str]()
+        undecided: dict[tuple[str, str], tuple[Mapping[str, Any], list[str]]] = {}
         for row in rows:
             own = claims_of(row, claims)
             state = check(row, own)
             states[state] += 1
             lines.append(_line(row, own, state))
+            example = (section, lines[-1]) if row.identifier == _EXAMPLE else example
+            for claim in own:
+                if claim["origin"] == "published" and claim["verdict"] == "undecided":
+                    undecided.setdefault((claim["study"], claim["claim"]), (claim, []))[1].append(row.place)
         everything += states
         totals.append(_count(section, states))
-        tables.append(f"## {section}\n\n" + "\n".join(lines))
+        tables.append(f"## {section}\n\n" + "\n".join((_HEAD, *lines)))
+        if undecided:
+            tables.append(_undecided_table(undecided.values()))
     totals.append(_count("all", everything))
-    return "\n\n".join((_LEGEND.rstrip(), "## Totals", "\n".join(totals), *tables)) + "\n"
+    introduction = _INTRODUCTION.format(
+        counts=_summarize(everything), section=f"*{example[0]}*", example=f"{_HEAD}\n{example[1]}"
+    )
+    return "\n\n".join((introduction.rstrip(), "## Totals", "\n".join(totals), *tables)) + "\n"
+
+
+_HEAD = "| result | entry | statement | code | verdicts and checks |\n|---|---|---|---|---|"
+
+
+def _summarize(states: Counter[str]) -> str:
+    """Return a sentence with the number of entries by state."""
+    tested = states["holds"] + states["partly"] + states["refuted"] + states["undecided"]
+    text = (
+        f"**Of {states.total()} entries, {tested} were tested by a published claim: {states['holds']} hold, "
+        f"{states['partly']} are refuted in part, {states['refuted']} are refuted, and {states['undecided']} are "
+        f"undecided.** Another {states['exact']} have an exact check, mostly definitions and lemmas. For "
+        f"{states['ours']} only claims of this project were tested, {states['code']} are settings with code, and "
+        f"{states['missing']} are missing."
+    )
+    return "\n".join(wrap_words(text, 120))
 
 
 def _count(name: str, states: Counter[str]) -> str:
-    cells = [name, states.total(), *(states[state] for state in STATES)]
-    return "| " + " | ".join(map(str, cells)) + " |"
+    return _join_cells([name, states.total(), *(states[state] for state in STATES)])
+
+
+def _undecided_table(undecided: Iterable[tuple[Mapping[str, Any], list[str]]]) -> str:
+    """Return a table of undecided claims, each with the entries it is about."""
+    lines = [
+        "Undecided claims of this section, with the estimate and its confidence interval:\n",
+        "| entry | claim | measured | estimate [interval] | holds if | statement id |",
+        "|---|---|---|---|---|---|",
+    ]
+    for claim, entries in undecided:
+        cells = [
+            "<br>".join(entries),
+            claim["title"] or claim["statement"],
+            find_measured(claim),
+            "not measured" if claim["estimate"] is None else format_numbers(claim),
+            format_criterion(claim).removesuffix(CHOSEN),
+            f"`{claim['statement_id'].partition(':')[2]}`",
+        ]
+        lines.append(_join_cells(cells))
+    return "\n".join(lines)
+
+
+def _join_cells(cells: Iterable[object]) -> str:
+    """Return a row of a table in Markdown."""
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def _line(row: Row, claims: list[Mapping[str, Any]], state: str) -> str:
@@ -253,12 +329,12 @@ def _line(row: Row, claims: list[Mapping[str, Any]], state: str) -> str:
     said = [row.entry.get("reason", ""), row.entry.get("note", "")]
     cells = [
         STATES[state],
-        row.name if " " in row.name else "(no number)",
+        row.place,
         row.entry["title"],
         "<br>".join(f"`{name}`" for name in row.values("code")),
         "<br>".join([*verdicts, *filter(None, said)]),
     ]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return _join_cells(cells)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,22 @@ def test_rows_with_errors_are_rejected(changed, message, coverage, sections, cla
     expect_error(message, state)
 
 
+def test_entries_without_a_number_need_a_place(coverage, sections):
+    row = next(row for rows in sections.values() for row in rows if " " not in row.name)
+    assert row.place == row.entry["place"]
+    entry = {key: value for key, value in row.entry.items() if key != "place"}
+    expect_error(
+        "say where the document has it: place", lambda: coverage.check(replace(row, entry=entry), [])
+    )
+
+
+def test_undecided_claims_are_listed_once_with_their_interval(coverage, sections, claims):
+    page = coverage.make_page(sections, claims)
+    (line,) = [line for line in page.splitlines() if "Two layers reach the three-body loss" in line]
+    assert line.startswith("| Figure 2b |")
+    assert "[-0.00802, 0.0532] | = 0 ± 0.01 | `S1-Fig2b` |" in line
+
+
 def test_statements_include_their_parts_only_with_an_asterisk(coverage, sections, claims):
     (row, *_), *_ = sections.values()
 
