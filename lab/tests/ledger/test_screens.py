@@ -74,6 +74,33 @@ def test_claims_are_found_by_id_statement_and_words(stored: dict[str, StudySumma
     assert not screens.matches(record, "no such words")
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "is_found"),
+    [
+        ("Table 3.16", "Table 3.16", True),
+        ("Table 3.161", "Table 3.16", False),
+        ("Table 3.16", "Table 3.1", False),
+        ("Table 3.1.6", "Table 3.1", False),
+        ("Tables 3.3, 3.4 and 3.16", "table 3.16", True),
+        ("Figure 3.16, Table 3.3", "Table 3.16", False),
+        ("Table 3.16", "3.16 gains", True),
+        ("Table 3.16", "sampling coin-flips GAIN", True),
+        ("Table 3.16", "gains of nothing", False),
+        ("Table 3.16", "lips", False),
+    ],
+)
+def test_claims_are_found_by_place_study_and_words(source: str, text: str, is_found: bool) -> None:
+    record = {
+        "claim": "gain",
+        "statement_id": None,
+        "study": "coin-flips",
+        "source": source,
+        "title": "Sampling without redo",
+        "statement": "Gains of upsampling.",
+    }
+    assert screens.matches(record, text) == is_found
+
+
 def test_stored_verdicts_of_a_changed_study_are_not_used(tmp_path: Path) -> None:
     assert stored_summaries({"dyck-pruning": "json"}) == {}
     old = stored_summaries({"dyck-pruning": "json"}, stale=True)

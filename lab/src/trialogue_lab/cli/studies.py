@@ -205,7 +205,7 @@ def show_ledger(arguments: argparse.Namespace) -> None:
         if filters["statement"] and not any(
             select_claims(found, statement=filters["statement"]).claims for found in summaries
         ):
-            raise InputError("statement", filters["statement"], f"it matches no claim. {_STATEMENT_HINT}")
+            raise InputError("statement", filters["statement"], f"no claim {_SEARCHED}")
         print(claims_screen([select_claims(found, **filters) for found in summaries], width))
         return
     print(summary_screen(summaries, width))
@@ -268,7 +268,7 @@ def _show_studies(arguments: argparse.Namespace, filters: "Mapping[str, Any]", w
     statement = filters["statement"]
     if statement and not ledger_records(select(entries, statement=statement)):
         names = f" of {', '.join(arguments.study)}" if arguments.study else ""
-        raise InputError("statement", statement, f"it matches no claim{names}. {_STATEMENT_HINT}")
+        raise InputError("statement", statement, f"no claim{names} {_SEARCHED}")
     out = console(width)
     terminal.print_ledger(out, entries, **filters, verbose=arguments.verbose)
     if own:
@@ -347,7 +347,7 @@ def _parse_verdict(text: str) -> tuple[str, ...]:
 
 _VERDICTS = "holds, refuted, undecided, not tested, altered, withdrawn, or other for the last three"
 
-_STATEMENT_HINT = "Give a part of a statement, or a whole id"
+_SEARCHED = "has this id, or all of these words in its study, source, title or statement"
 
 _HELP = {
     "run STUDY": "run this study",
@@ -365,7 +365,8 @@ _HELP = {
     "--source": "show only claims of this publication: its key in `trialogue ledger`, or words of its title; "
     "repeatable (default: all)",
     "--origin": "show only claims of this origin: published or ours; repeatable (default: both)",
-    "--statement": "show only claims with this id, with this id of a statement, or with these words (default: all)",
+    "--statement": "show only claims with all of these words in their study, source ('Table 3.16'), title or "
+    "statement, or with this id (default: all)",
     "--width": "print lines of at most this many characters, from 40 (default: the width of the terminal)",
     "--verbose": "show every claim with its id, registered statement and power (default: a table of the main claims)",
     "--json": "print a JSON list with one record per claim (default: text)",

@@ -183,7 +183,7 @@ def select(
         entries: One entry per study, with the verdicts on its claims.
         answers: Verdicts to keep, for example "refuted" or "withdrawn". Empty for all.
         origins: "published" or "ours". Empty for both.
-        statement: Id or words of a claim (see `matches`). Empty for all.
+        statement: Id, study, place or words of claims (see `matches`). Empty for all.
         documents: Keys of publications. Empty for all.
 
     Returns:
@@ -192,7 +192,12 @@ def select(
     from trialogue_lab.ledger.stored import summarize
 
     def is_chosen(entry: Entry, answer: str, claim: Claim | WithdrawnClaim) -> bool:
-        record = {"claim": claim.id, "title": getattr(claim, "title", ""), **vars(claim)}
+        record = {
+            "study": entry.study.name,
+            "claim": claim.id,
+            "title": getattr(claim, "title", ""),
+            **vars(claim),
+        }
         return (
             (not answers or answer in answers)
             and (not origins or claim.origin in origins)

@@ -30,8 +30,8 @@ OWN = "ours"
 """Document of a study without a published claim."""
 
 COLUMNS = (
-    "claim", "title", "measured", "statement", "statement_id", "origin", "registered", "published", "verdict",
-    "alpha", "replications", "estimate", "low", "high", "direction", "threshold", "margin", "grade", "unit",
+    "claim", "title", "measured", "statement", "statement_id", "origin", "registered", "source", "published",
+    "verdict", "alpha", "replications", "estimate", "low", "high", "direction", "threshold", "margin", "grade", "unit",
     "setting", "reason", "remarks",
 )  # fmt: skip
 """Columns of `ledger_records` that are stored."""

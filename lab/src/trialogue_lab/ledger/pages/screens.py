@@ -1,5 +1,6 @@
 """Screens of `trialogue list` and `trialogue ledger` that need no measurements, as plain text of a given width."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,13 +16,19 @@ from trialogue_lab.ledger.stored import OWN, StudySummary
 _UNKNOWN = "unknown"
 """Group of the studies without a stored summary, for example those of other packages."""
 
+_WORDS = re.compile(
+    r"(algorithm|chapter|corollary|definition|equation|experiment|figure|footnote|lemma|proposition|remark|section|"
+    r"table|theorem)s?\s+(\d[\d.]*\d|\d)(?=[\s,;:)]|$)|(\S+)"
+)
+"""A place in a publication (its kind and its number), or another word."""
+
 _SHOWN = ("holds", "refuted", "undecided")
 _HEAD = ("study", "statements", *_SHOWN, "other", "ours")
 _HINTS = (
     ("trialogue ledger STUDY", "all claims of a study with their numbers, next to your own runs"),
     ("trialogue ledger --source KEY", "all claims of a publication, by its key in parentheses above"),
     ("trialogue ledger --verdict refuted", "all refuted claims"),
-    ("trialogue ledger --statement TEXT", "claims by id, id of the statement, or words"),
+    ("trialogue ledger --statement TEXT", 'claims by words, place ("Table 3.16"), study or id'),
 )
 _LIST_HINTS = (
     ("trialogue run STUDY --preset smoke", "run a study in small, in seconds"),
@@ -47,16 +54,28 @@ def format_duration(seconds: float) -> str:
 
 
 def matches(record: Record, text: str) -> bool:
-    """Return whether a claim has the given id or statement id, or contains the given words.
+    """Return whether a claim is found by a text: an id, a study, a place in the publication, or words.
+
+    A text other than an id matches if all of its words begin a word of the study, source, title or statement. A number
+    matches only the same number, and a place such as "Table 3.1" only a source or statement that names this place.
 
     Args:
         record: Record of a claim.
-        text: Id of the claim, id of the statement with or without its document, or part of its title or statement.
+        text: Id of the claim, id of the statement with or without its document, or words. Case is ignored.
     """
-    wanted, identity = text.lower(), (record["statement_id"] or "").lower()
+    wanted, identity = text.lower().strip(), (record["statement_id"] or "").lower()
     if wanted in (record["claim"], identity, identity.partition(":")[2]):
         return True
-    return wanted in f"{record['title'] or ''}\n{record['statement']}".lower()
+    names = ("study", "source", "title", "statement")
+    searched = "\n".join(str(record[name] or "") for name in names).lower()
+    patterns = []
+    for kind, place, word in _WORDS.findall(wanted):
+        # A source may list several places of one kind, for example "Tables 3.16 and 3.3".
+        before = rf"{kind}s?\s+(?:[\d.]+(?:,| and|, and)\s+)*" if kind else ""
+        found = place or word.strip(",;:()\"'")
+        whole = r"(?!\.?\d)" if found[-1:].isdigit() else ""
+        patterns.append(rf"(?<![\w.]){before}{re.escape(found)}{whole}")
+    return bool(patterns) and all(re.search(pattern, searched) for pattern in patterns)
 
 
 def document_of(record: Record, default: str) -> str:

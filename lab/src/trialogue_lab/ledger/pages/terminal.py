@@ -136,7 +136,7 @@ def print_ledger(
         entries: One entry per study, with the verdicts on its claims.
         answers: Verdicts to print, for example "refuted" or "withdrawn". Empty for all (default).
         origins: Origins to print, "published" or "ours". Empty for both (default).
-        statement: Id or words of the claims to print (see `matches`). Empty for all (default).
+        statement: Id, study, place or words of the claims to print (see `matches`). Empty for all (default).
         documents: Keys of the publications whose claims are printed. Empty for all (default).
         verbose: Print every claim with its id, its registered statement, and the power and the smallest detectable
             effect of undecided claims (default: False).
