@@ -1,4 +1,4 @@
-"""Estimate the run time of the paper presets from the recorded run times of smaller presets.
+"""Estimate the run time of the presets `paper` and `weekend` from the recorded run times of smaller presets.
 
 The cost of a task is that of the tasks of the same kind in the largest smaller result, times the growth of the work
 with the settings. `WORK` has the relevant settings and their exponents. Tasks are of the same kind if their names
@@ -151,9 +151,13 @@ def stepped(study: Study[Any], config: Any) -> float:
     return min(spent)
 
 
-def planned(study: Study[Any], result: Result, step: float) -> tuple[dict[str, float], dict[str, float]]:
-    """Return summary numbers of the paper preset, and the estimated seconds of each task."""
-    small, large = study.preset(str(result.preset)), study.preset("paper")
+def planned(
+    study: Study[Any], result: Result, step: float = 1.0, preset: str = "paper"
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return summary numbers of a preset, and the estimated seconds of each task."""
+    small, large = study.preset(str(result.preset)), study.preset(preset)
+    # Constant factors stand for the published models, which only the paper preset uses.
+    factors = {name for name in WORK[study.name] if re.fullmatch(r"[\d.]+", name) and preset != "paper"}
     measured: dict[str, list[float]] = defaultdict(list)
     for name, part in result.provenance["parts"].items():
         measured[kind(name)].append(part["seconds"])
@@ -165,6 +169,7 @@ def planned(study: Study[Any], result: Result, step: float) -> tuple[dict[str, f
         seconds = measured.get(kind(part.name), every)
         own = [work for word, work in OF_A_KIND.get(study.name, {}).items() if word in part.name]
         (work,) = own or [WORK[study.name]]
+        work = {name: power for name, power in work.items() if name not in factors}
         costs[part.name] = sum(seconds) / len(seconds) * grown(work, small, large, step)
         lanes[part.lane or part.name] += costs[part.name]
     plan = {
@@ -210,11 +215,17 @@ def main() -> None:
     record.add("one GPU", float(f"{faster:.1g}"), what="cores")
     for head in ("study", *SHOWN):
         table.add_column(head)
-    names = [name for name, module in studies.modules().items() if module.startswith("trialogue.")]
+    names = [name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")]
     for study in map(studies.find, names):
         result = counting_result(study, ROOT / "lab" / "results", SMALLER)
         if result is None or "paper" not in study.presets:
             continue
+        if "weekend" in study.presets:
+            weekend, _ = planned(study, result, preset="weekend")
+            record.add(study.name, weekend["parts"], what="weekend parts")
+            record.add(study.name, float(f"{weekend['core hours']:.3g}"), what="weekend core hours")
+            hours = max(weekend["longest lane"], weekend["core hours"] / 2)
+            record.add(study.name, float(f"{hours:.3g}"), what="weekend hours, two cores")
         step = 1.0
         if STEP in WORK[study.name]:
             paper, small = (stepped(study, study.preset(one)) for one in ("paper", str(result.preset)))

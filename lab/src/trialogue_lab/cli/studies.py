@@ -103,7 +103,7 @@ def _describe_presets(study: "Study[Any]") -> str:
     note = (
         "Times in numbers are those of committed results, on one or two processor cores and summed over processes. "
         "Times in words are usual ones, not measured for this study. The page docs/explanation/paper-presets.md "
-        "estimates the preset paper."
+        "estimates the presets weekend and paper."
     )
     width = output_width()
     return "\n".join(
@@ -116,7 +116,7 @@ _PRESETS = {
     "pilot": ("minutes", "choose settings, with separate seeds; no claim is tested"),
     "default": ("minutes to hours", "test the claims at a reduced scale"),
     "night": ("hours", "test the claims with more repetitions or longer trainings"),
-    "weekend": ("days", "test claims that the preset night leaves undecided"),
+    "weekend": ("hours", "test claims that the preset night leaves undecided"),
     "paper": ("estimated", "test the claims at the scale of the publication"),
 }
 """Usual computing time and purpose of a preset, by name."""
