@@ -22,8 +22,8 @@ import trialogue_lab
 from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue_lab.ledger import find_result
-from trialogue_lab.ledger.pages.comparison import Comparison
-from trialogue_lab.ledger.pages.terminal import print_comparison
+from trialogue_lab.ledger.pages.comparison import ComparedClaim, Comparison
+from trialogue_lab.ledger.pages.comparison_screen import print_comparison
 
 
 class Output(NamedTuple):
@@ -241,16 +241,39 @@ def test_equal_cells_are_not_compared(every: bool, run: Run) -> None:
     run(*SMOKE)
     result = find_result(STUDY.result_folder(Config(flips=10, seeds=(0, 1)), "runs").name)
     cells = [("same", "1", "1", "0"), ("other", "1", "2", "+1"), ("lonely", "1", "–", "–")]
-    claims = [("judged", "holds: 1", "refuted: 2", "+1"), ("untested", "not tested: –", "not tested: –", "–")]
+    claims = [
+        ComparedClaim("steady", "holds: 1 [0.9, 1.1]", "holds: 2 [1.9, 2.1]", "+1", "> 0.5*", "a share"),
+        ComparedClaim("judged", "holds: 1", "refuted: 2", "+1", "< 1.5"),
+        ComparedClaim("untested", "not tested: –", "not tested: –", "–"),
+    ]
     compared = Comparison([], claims, [("table", cells)])
     console = Console(file=io.StringIO(), width=100)
     with console.capture() as captured:
         print_comparison(console, compared, result, result, every=every)
     out = captured.get()
     assert ("judged" in out, "other" in out) == (True, True)
-    assert ("same" in out, "untested" in out, "2 rows that are equal" in out) == (every, every, not every)
+    assert ("same" in out, "untested" in out, "2 claims or table cells that are equal" in out) == (
+        every,
+        every,
+        not every,
+    )
     assert ("lonely" in out, "in only one result: 1." in out) == (every, not every)
     assert "1 of 2 table cells differ" in out
+    result_name = f"smoke@{result.hash}"
+    lines = [
+        "changed     judged",
+        "            holds if < 1.5",
+        f"            {result_name}: holds, 1",
+        f"            {result_name}: refuted, 2",
+        "            difference:         +1",
+        "holds       steady",
+        "            holds if > 0.5*",
+        "            measured: a share",
+        f"            {result_name}: 1 [0.9, 1.1]",
+        f"            {result_name}: 2 [1.9, 2.1]",
+    ]
+    assert "\n".join(lines) in out
+    assert "*: this project chose the threshold" in " ".join(out.split())
 
 
 def test_help_shows_the_fields(run: Run) -> None:

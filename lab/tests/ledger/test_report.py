@@ -142,7 +142,9 @@ def test_comparison_lists_changed_settings_verdicts_and_cells(entry: Entry, tmp_
     compared = compare(STUDY, entry.result, other)
     assert compared.config == [("bias", "0.7", "0.4")]
     by_claim = {claim.id: line for claim, line in zip(STUDY.claims, compared.claims, strict=True)}
-    assert by_claim["law"] == ("The law is the bias.", "holds: 0.700", "refuted: 0.400", "-0.300")
+    exact = ("holds: 0.700 (exact)", "refuted: 0.400 (exact)", "-0.300")
+    assert by_claim["law"][:4] == ("The law is the bias.", *exact)
+    assert by_claim["law"].criterion == "= 0.7 ± 1×10⁻¹²*"
     assert by_claim["more-heads"][2].startswith("refuted: 0.4")
     changed = "The settings differ in bias, 5 of 5 claims differ, 2 of 2 table cells differ, and 5 of the 5 verdicts"
     assert str(compared).startswith(changed)

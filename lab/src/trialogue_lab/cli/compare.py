@@ -17,7 +17,8 @@ def compare_results(names: Sequence[str], folder: Path | None, every: bool = Fal
     """
     from trialogue.display.terminal import console
     from trialogue_lab.ledger import find_result
-    from trialogue_lab.ledger.pages import comparison, terminal
+    from trialogue_lab.ledger.pages import comparison
+    from trialogue_lab.ledger.pages.comparison_screen import print_comparison
 
     if len(names) != 2:
         raise InputError("result", list(names), "use exactly two results of one study")
@@ -25,4 +26,4 @@ def compare_results(names: Sequence[str], folder: Path | None, every: bool = Fal
     if first.folder == second.folder:
         raise InputError("result", names[1], "is the same result as the first: use another one")
     compared = comparison.compare(studies.find(first.study), first, second)
-    terminal.print_comparison(console(), compared, first, second, every=every)
+    print_comparison(console(), compared, first, second, every=every)

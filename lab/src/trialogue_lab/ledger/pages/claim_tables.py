@@ -13,7 +13,7 @@ from trialogue_lab.ledger.counts import Record
 ANSWERS = ("refuted", "undecided", "altered since the run", "not tested", "holds")
 """Verdicts in the order in which claims are listed."""
 
-_INDENT = 12
+INDENT = 12
 """Width of the column of verdicts."""
 
 _HEADINGS: dict[Origin, str] = {"published": "Claims of the publication", "ours": "Claims of this project"}
@@ -164,7 +164,7 @@ def format_claim(record: Record, width: int, mark: str = "", more: Sequence[str]
         mark: Text after the title, for example the number of a note (default: none).
         more: Further remarks (default: none).
     """
-    room = width - _INDENT
+    room = width - INDENT
     # The publication does not make the claims of this project, but it may say something on the same question.
     says = "published" if record["origin"] == "published" else "publication says"
     measured = find_measured(record)
@@ -181,7 +181,7 @@ def format_claim(record: Record, width: int, mark: str = "", more: Sequence[str]
     )
     lines = [line for text in texts for line in wrap_words(text, room)]
     verdict = "altered" if record["verdict"].startswith("altered") else record["verdict"]
-    return f"{verdict:{_INDENT}}" + f"\n{_INDENT * ' '}".join(lines)
+    return f"{verdict:{INDENT}}" + f"\n{INDENT * ' '}".join(lines)
 
 
 def find_measured(record: Record) -> str:

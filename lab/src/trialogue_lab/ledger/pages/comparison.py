@@ -4,16 +4,43 @@ Numbers count as equal if they differ by at most `TOLERANCE`, relative to the la
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from trialogue.display.numbers import ABSENT, format_number
 from trialogue.errors import InputError
-from trialogue_lab.ledger.entries import judged
+from trialogue_lab.ledger.entries import judged, ledger_records
+from trialogue_lab.ledger.pages.claim_tables import find_measured, format_criterion, format_numbers
 from trialogue_lab.ledger.pages.tables import CellValue
 from trialogue_lab.ledger.runs.results import Result
 from trialogue_lab.ledger.study import Study
+
+
+class ComparedClaim(NamedTuple):
+    """A claim with its verdicts in two results, as text.
+
+    Args:
+        title: Title or statement.
+        first: First verdict and numbers, for example "holds: 0.7 [0.6, 0.8]".
+        second: Second verdict and numbers.
+        difference: Difference of the estimates, "0" if both are equal.
+        criterion: Condition under which the claim holds, for example "> 0.5".
+        measured: What the number is. Empty if it is unknown.
+    """
+
+    title: str
+    first: str
+    second: str
+    difference: str
+    criterion: str = ""
+    measured: str = ""
+
+    @property
+    def verdicts(self) -> tuple[str, str]:
+        """The first and the second verdict, without numbers."""
+        return self.first.partition(":")[0], self.second.partition(":")[0]
 
 
 @dataclass(frozen=True)
@@ -22,13 +49,12 @@ class Comparison:
 
     Args:
         config: Field, first value and second value of each config field that differs.
-        claims: Title or statement, first verdict, second verdict and difference of the estimates. The difference is
-            "0" if both are equal.
+        claims: The claims of the study with both verdicts.
         tables: For each table, its title and rows with cell, first value, second value and difference.
     """
 
     config: list[tuple[str, str, str]]
-    claims: list[tuple[str, str, str, str]]
+    claims: list[ComparedClaim]
     tables: list[tuple[str, list[tuple[str, str, str, str]]]]
 
     def __str__(self) -> str:
@@ -39,8 +65,7 @@ class Comparison:
         for name, lines in (("claims", self.claims), ("table cells", cells)):
             if lines:
                 parts.append(f"{sum(not is_equal(line) for line in lines)} of {len(lines)} {name} differ")
-        verdicts = [(left.partition(":")[0], right.partition(":")[0]) for _, left, right, _ in self.claims]
-        tested = [pair for pair in verdicts if "not tested" not in pair]
+        tested = [claim.verdicts for claim in self.claims if "not tested" not in claim.verdicts]
         changed = sum(first != second for first, second in tested)
         if not tested:
             meaning = "no verdict can differ, because no claim was tested in both results"
@@ -53,7 +78,7 @@ TOLERANCE = 1e-9
 """Largest relative difference of numbers that count as equal."""
 
 
-def is_equal(line: tuple[str, str, str, str]) -> bool:
+def is_equal(line: Sequence[str]) -> bool:
     """Return whether a row of a comparison has equal numbers or texts, and no verdict that changed.
 
     Args:
@@ -64,7 +89,7 @@ def is_equal(line: tuple[str, str, str, str]) -> bool:
     return line[1] == line[2] and line[3] in ("0", ABSENT)
 
 
-def is_one_sided(line: tuple[str, str, str, str]) -> bool:
+def is_one_sided(line: Sequence[str]) -> bool:
     """Return whether a table cell has a value in only one of the results.
 
     Args:
@@ -103,16 +128,22 @@ def _compare_configs(first: Result, second: Result) -> list[tuple[str, str, str]
     return [line for line in shown if line[1] != line[2]]
 
 
-def _compare_claims(study: Study[Any], first: Result, second: Result) -> list[tuple[str, str, str, str]]:
-    pairs = zip(judged(study, first).verdicts, judged(study, second).verdicts, strict=True)
-    lines = []
-    for left, right in pairs:
-        difference = format_difference(left.estimate, right.estimate)
-        # Numbers that are equal up to rounding are shown with the same digits.
-        estimate = left.estimate if difference == "0" else right.estimate
-        shown = f"{left.answer}: {format_number(left.estimate)}", f"{right.answer}: {format_number(estimate)}"
-        lines.append((left.claim.heading, *shown, difference))
-    return lines
+def _compare_claims(study: Study[Any], first: Result, second: Result) -> list[ComparedClaim]:
+    entries = [replace(judged(study, result), withdrawn=()) for result in (first, second)]
+    claims = []
+    for left, right in zip(*(ledger_records([entry]) for entry in entries), strict=True):
+        difference = format_difference(left["estimate"], right["estimate"])
+        numbers = [format_numbers(left), format_numbers(right)]
+        if all(
+            format_difference(left[name], right[name]) in ("0", ABSENT)
+            for name in ("estimate", "low", "high")
+        ):
+            # Numbers that are equal up to rounding are shown with the same digits.
+            numbers[1] = numbers[0]
+        shown = (f"{one['verdict']}: {text}" for one, text in zip((left, right), numbers, strict=True))
+        title = str(left["title"] or left["statement"])
+        claims.append(ComparedClaim(title, *shown, difference, format_criterion(left), find_measured(left)))
+    return claims
 
 
 def _compare_tables(

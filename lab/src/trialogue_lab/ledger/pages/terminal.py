@@ -1,4 +1,4 @@
-"""Terminal output of verdicts, tables and comparisons."""
+"""Terminal output of verdicts and tables."""
 
 import math
 from collections import Counter
@@ -24,19 +24,20 @@ from trialogue_lab.ledger.pages.claim_tables import (
     format_claim,
     format_criterion,
 )
-from trialogue_lab.ledger.pages.comparison import TOLERANCE, Comparison, is_equal, is_one_sided
 from trialogue_lab.ledger.pages.tables import ResultTable, sheet
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import COMMITTED, Result
 from trialogue_lab.ledger.summary import families, totals_table
 
-_COLOURS = {
+COLOURS = {
     "holds": "green",
     "refuted": "red",
     "undecided": "yellow",
     "not tested": "dim",
     "altered since the run": "magenta",
 }
+"""Colours of the verdicts."""
+
 _CLAIMS: Mapping[Origin, str] = {"published": "published claims", "ours": "our claims"}
 
 
@@ -178,7 +179,7 @@ def _print_entry(out: Console, entry: Entry, registered: str, verbose: bool, hid
     elif entry.result:
         text = Text("\n" + claims_text(ledger_records([entry]), out.width, hide_own=hide_own))
         text.highlight_regex(r"(?m)^Claims of .*", "bold")
-        for answer, style in _COLOURS.items():
+        for answer, style in COLOURS.items():
             text.highlight_regex(rf"(?m)^{answer.partition(' since')[0]}(?=  )", style)
         out.print(text)
     if verbose or not entry.result:
@@ -228,7 +229,7 @@ def _print_heading(out: Console, verdict: Verdict, identity: str) -> None:
     else:
         lines += [(line, "dim" * bool(title)) for line in wrap_words(identity, room)]
         parts = [(("\n" + 12 * " ") * (index > 0) + line, style) for index, (line, style) in enumerate(lines)]
-    out.print(Text.assemble((f"{verdict.answer:10}  ", _COLOURS[verdict.answer]), *parts))
+    out.print(Text.assemble((f"{verdict.answer:10}  ", COLOURS[verdict.answer]), *parts))
 
 
 def _explain_chosen(out: Console, verdicts: Sequence[Verdict]) -> None:
@@ -282,7 +283,7 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
         if verdict in news:
             more.append(f"committed result: {' '.join(_format_verdict(before[verdict.claim.id]).split())}")
         text = Text(format_claim(record, out.width, more=more))
-        text.stylize(_COLOURS[verdict.answer], 0, len(verdict.answer))
+        text.stylize(COLOURS[verdict.answer], 0, len(verdict.answer))
         out.print(text)
     counts = Counter(verdict.answer for verdict in entry.verdicts)
     numbers = ", ".join(
@@ -369,36 +370,3 @@ def _explain_untested(entry: Entry) -> list[str]:
 
 def _print_indented(out: Console, text: str, style: str = "dim") -> None:
     out.print(Padding(Text(text, style=style), (0, 0, 0, 4), expand=False))
-
-
-def print_comparison(
-    out: Console, comparison: Comparison, first: Result, second: Result, *, every: bool = False
-) -> None:
-    """Print the differences between two results of a study.
-
-    Args:
-        out: The console.
-        comparison: The differences of configs, claims and tables.
-        first: The first result.
-        second: The second result.
-        every: Also print the rows that are equal in both results, or that have a value in only one (default: False).
-    """
-    pair = (format_result(first), format_result(second))
-    out.print(grid("config", ("field", *pair), comparison.config))
-    hidden = one_sided = 0
-    for title, head, lines in (("claims", "claim", comparison.claims), *_titled_cells(comparison)):
-        shown = [line for line in lines if every or not (is_equal(line) or is_one_sided(line))]
-        one_sided += 0 if every else sum(map(is_one_sided, lines))
-        hidden += len(lines) - len(shown)
-        if shown:
-            out.print(grid(title, (head, *pair, "difference"), shown))
-    if one_sided:
-        out.print(f"Table cells with a value in only one result: {one_sided:,}. Use --all to see them.")
-    if hidden := hidden - one_sided:
-        rule = f"equal, which means that numbers differ by at most {TOLERANCE * 1e9:g} part in a billion"
-        out.print(f"{hidden:,} rows that are {rule}, are not shown: use --all")
-    out.print(Text(str(comparison), style="bold"))
-
-
-def _titled_cells(comparison: Comparison) -> list[tuple[str, str, list[tuple[str, str, str, str]]]]:
-    return [(title, "cell", lines) for title, lines in comparison.tables]
