@@ -159,7 +159,7 @@ def test_ledger_is_printed_as_text_and_as_json(run: Run) -> None:
     assert "no claim is selected" not in run("ledger", "biased-coin", "--verdict", "refuted").out
     for options in ((), ("--verbose",)):
         shown = run("ledger", "biased-coin", *options).out
-        assert ("registered statement: " in shown) == bool(options)
+        assert ("claim: more-heads (5 × draw)" in shown) == bool(options)
     assert max(map(len, run("ledger", "biased-coin", "--width", "80").out.splitlines())) <= 80
 
 

@@ -25,7 +25,7 @@ from trialogue_lab.ledger import (
     statements,
     totals,
 )
-from trialogue_lab.ledger.claims.answers import LATE
+from trialogue_lab.ledger.claims.answers import LATE, ORIGINS
 from trialogue_lab.ledger.claims.verdicts import Answer
 from trialogue_lab.ledger.claims.withdrawn import read_withdrawn
 from trialogue_lab.ledger.counts import families_of
@@ -249,6 +249,20 @@ def test_terminal_shows_published_and_measured_numbers(width: int, entry: Entry)
     everything = print_entry(entry, width, verbose=True)
     assert {claim.id for claim in STUDY.claims} <= set(everything.split())
     assert "withdrawn on 2026-11-22; last verdict: refuted, 0.250 [0.125, 0.375]" in join_words(everything)
+
+
+def test_verbose_only_adds_lines(entry: Entry) -> None:
+    titled = change(entry, {"more-heads": {"title": "Heads are frequent", "measured": "fraction of heads"}})
+    brief, full = (
+        print_entry(titled, verbose=verbose, origins=ORIGINS).splitlines() for verbose in (False, True)
+    )
+    rest = iter(full)
+    assert all(line in rest for line in brief)  # In the same order.
+    added = join_words("\n".join(full))
+    more = next(verdict.claim for verdict in titled.verdicts if verdict.claim.id == "more-heads")
+    assert (
+        f"source: {more.source} claim: more-heads (5 × draw) registered statement: {more.statement}" in added
+    )
 
 
 def test_terms_and_measured_numbers_are_explained(plain: Entry) -> None:

@@ -368,7 +368,7 @@ _HELP = {
     "--statement": "show only claims with all of these words in their study, source ('Table 3.16'), title or "
     "statement, or with this id (default: all)",
     "--width": "print lines of at most this many characters, from 40 (default: the width of the terminal)",
-    "--verbose": "show every claim with its id, registered statement and power (default: a table of the main claims)",
+    "--verbose": "show all claims, and add id, source, registered statement and remarks of each (default: main claims)",
     "--json": "print a JSON list with one record per claim (default: text)",
     "RESULT": "show these results: a folder, a hash, STUDY@HASH or a study (default: all results that count)",
     "report --out": "write the page to this file (default: report.html in DIR)",

@@ -93,13 +93,16 @@ def is_late(record: Record) -> bool:
     return not record["registered"] and bool(record["replications"])
 
 
-def claims_text(records: Sequence[Record], width: int, *, hide_own: bool = False) -> str:
+def claims_text(
+    records: Sequence[Record], width: int, *, hide_own: bool = False, verbose: bool = False
+) -> str:
     """Return the verdicts on the claims of one study, the published claims first.
 
     Args:
         records: Records of claims. Withdrawn claims are left out.
         width: Width of the text.
         hide_own: Whether to leave out the claims of this project that hold (default: False).
+        verbose: Add id, source, registered statement and all remarks of each claim (default: False).
     """
     blocks = []
     for origin, heading in _HEADINGS.items():
@@ -114,7 +117,9 @@ def claims_text(records: Sequence[Record], width: int, *, hide_own: bool = False
         shown = [record for record in found if record not in hidden]
         counts = Counter(record["verdict"] for record in found)
         verdicts = ", ".join(f"{counts[answer]} {_plural(answer)}" for answer in ANSWERS if counts[answer])
-        lines = wrap_words(f"{heading}: {len(found)} ({verdicts})", width) + _list_claims(shown, width)
+        lines = wrap_words(f"{heading}: {len(found)} ({verdicts})", width) + _list_claims(
+            shown, width, verbose
+        )
         if hidden:
             rest = "the claims of this project that hold"
             lines += wrap_words(f"Not shown: {rest}. Use --origin ours or --verbose.", width)
@@ -134,7 +139,7 @@ def explain_tables(records: Iterable[Record], width: int) -> str:
     return "\n".join(wrap_words(" ".join(sentences), width))
 
 
-def _list_claims(records: Sequence[Record], width: int) -> list[str]:
+def _list_claims(records: Sequence[Record], width: int, verbose: bool) -> list[str]:
     """Return lines with the settings that all claims share, the claims, and notes on settings that differ."""
     settings = [_SENTENCES.split(record.get("setting") or "") for record in records]
     common = [
@@ -149,13 +154,15 @@ def _list_claims(records: Sequence[Record], width: int) -> list[str]:
     ):
         note = " ".join(setting[len(common) :])
         mark = f" [{notes.setdefault(note, len(notes) + 1)}]" if note else ""
-        lines.append(format_claim(record, width, mark))
+        lines.append(format_claim(record, width, mark, verbose=verbose))
     return lines + [
         line for note, number in notes.items() for line in wrap_words(f"[{number}] {note}", width)
     ]
 
 
-def format_claim(record: Record, width: int, mark: str = "", more: Sequence[str] = ()) -> str:
+def format_claim(
+    record: Record, width: int, mark: str = "", more: Sequence[str] = (), *, verbose: bool = False
+) -> str:
     """Return a claim as text: verdict and title, then the numbers and remarks.
 
     Args:
@@ -163,6 +170,7 @@ def format_claim(record: Record, width: int, mark: str = "", more: Sequence[str]
         width: Width of the text.
         mark: Text after the title, for example the number of a note (default: none).
         more: Further remarks (default: none).
+        verbose: Add id, source, registered statement and all remarks (default: False).
     """
     room = width - INDENT
     # The publication does not make the claims of this project, but it may say something on the same question.
@@ -176,7 +184,8 @@ def format_claim(record: Record, width: int, mark: str = "", more: Sequence[str]
         f"{'not measured' if record['estimate'] is None else format_numbers(record)}, holds if "
         f"{format_criterion(record)}",
         *([joined] if details and len(joined) <= room else details),
-        *_list_notes(record),
+        *_list_notes(record, verbose),
+        *(_list_registration(record) if verbose else ()),
         *more,
     )
     lines = [line for text in texts for line in wrap_words(text, room)]
@@ -203,19 +212,26 @@ def find_measured(record: Record) -> str:
     return re.sub(r"\blaw(?=s?\b)", "distribution", found[1])
 
 
-def _list_notes(record: Record) -> list[str]:
-    """Return the remarks that change the meaning of a verdict."""
+def _list_notes(record: Record, verbose: bool) -> list[str]:
+    """Return the remarks that change the meaning of a verdict, or all remarks if `verbose`."""
     notes = [LATE] if is_late(record) else []
     # The numbers show why a claim holds, is refuted or has an interval around the threshold.
     is_plain = record["verdict"] in ("holds", "refuted") or (
-        record["verdict"] == "undecided" and record["low"] is not None
+        record["verdict"] == "undecided" and record["low"] is not None and not verbose
     )
     if record.get("reason") and not is_plain and ": no rows of the kind" not in record["reason"]:
         notes.append(record["reason"])
     notes += [
         remark.removeprefix("the verdict is ") for remark in record.get("remarks") or () if remark != LATE
     ]
-    return [note for note in notes if not note.endswith(_UNCHANGED)]
+    return [note for note in notes if verbose or not note.endswith(_UNCHANGED)]
+
+
+def _list_registration(record: Record) -> list[str]:
+    """Return the source, the id and the registered statement of a claim."""
+    count = "" if record["unit"] == "exact" else f" ({record['replications']} × {record['unit']})"
+    texts = [f"source: {record['source']}", f"claim: {record['claim']}{count}"]
+    return texts + ([f"registered statement: {record['statement']}"] if record["title"] else [])
 
 
 def describe_intervals(records: Iterable[Record]) -> str:

@@ -140,9 +140,11 @@ def _compare_claims(study: Study[Any], first: Result, second: Result) -> list[Co
         ):
             # Numbers that are equal up to rounding are shown with the same digits.
             numbers[1] = numbers[0]
-        shown = (f"{one['verdict']}: {text}" for one, text in zip((left, right), numbers, strict=True))
-        title = str(left["title"] or left["statement"])
-        claims.append(ComparedClaim(title, *shown, difference, format_criterion(left), find_measured(left)))
+        before, after = (
+            f"{one['verdict']}: {text}" for one, text in zip((left, right), numbers, strict=True)
+        )
+        title, criterion = str(left["title"] or left["statement"]), format_criterion(left)
+        claims.append(ComparedClaim(title, before, after, difference, criterion, find_measured(left)))
     return claims
 
 

@@ -9,16 +9,14 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from trialogue.display.columns import text_table, wrap_words
+from trialogue.display.columns import text_table
 from trialogue.display.numbers import ABSENT, format_number
 from trialogue.display.terminal import grid
-from trialogue_lab.ledger.claims.claims import NOT_PRINTED, Origin
-from trialogue_lab.ledger.claims.verdicts import Verdict, by_origin
+from trialogue_lab.ledger.claims.claims import NOT_PRINTED
+from trialogue_lab.ledger.claims.verdicts import Verdict
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
 from trialogue_lab.ledger.entries import Entry, ledger_records, select
 from trialogue_lab.ledger.pages.claim_tables import (
-    CHOSEN,
-    EXPLANATIONS,
     claims_text,
     explain_tables,
     format_claim,
@@ -37,8 +35,6 @@ COLOURS = {
     "altered since the run": "magenta",
 }
 """Colours of the verdicts."""
-
-_CLAIMS: Mapping[Origin, str] = {"published": "published claims", "ours": "our claims"}
 
 
 def format_verdict_criterion(verdict: Verdict) -> str:
@@ -139,8 +135,8 @@ def print_ledger(
         origins: Origins to print, "published" or "ours". Empty for both (default).
         statement: Id, study, place or words of the claims to print (see `matches`). Empty for all (default).
         documents: Keys of the publications whose claims are printed. Empty for all (default).
-        verbose: Print every claim with its id, its registered statement, and the power and the smallest detectable
-            effect of undecided claims (default: False).
+        verbose: Print every claim, and add its id, source, registered statement and all remarks, for example the
+            smallest detectable effect of an undecided claim (default: False).
     """
     is_filtered = bool(answers or origins or statement or documents)
     selected = select(entries, answers=answers, origins=origins, statement=statement, documents=documents)
@@ -166,23 +162,22 @@ def _print_entry(out: Console, entry: Entry, registered: str, verbose: bool, hid
         out.print(
             Text(f"result: {format_result(entry.result)} (preset {entry.scale}). {registered}", style="dim")
         )
-    if entry.result and not verbose:
+    if entry.result:
         out.print(Text("\n" + explain_tables(ledger_records([entry]), out.width), style="dim"))
     if entry.study.glossary:
         out.print(
             Text(f"\n{text_table(list(entry.study.glossary.items()), out.width, numbers=2)}", style="dim")
         )
-    if entry.result and verbose:
-        for origin, verdicts in by_origin(entry.verdicts).items():
-            _print_claims(out, _CLAIMS[origin], verdicts)
-        _explain_chosen(out, entry.verdicts)
-    elif entry.result:
-        text = Text("\n" + claims_text(ledger_records([entry]), out.width, hide_own=hide_own))
+    if entry.result:
+        hide_own = hide_own and not verbose
+        text = Text(
+            "\n" + claims_text(ledger_records([entry]), out.width, hide_own=hide_own, verbose=verbose)
+        )
         text.highlight_regex(r"(?m)^Claims of .*", "bold")
         for answer, style in COLOURS.items():
             text.highlight_regex(rf"(?m)^{answer.partition(' since')[0]}(?=  )", style)
         out.print(text)
-    if verbose or not entry.result:
+    if not entry.result:
         for line in _explain_untested(entry):
             out.print(Text(line, style="dim"))
     if entry.withdrawn and not verbose and hide_own:
@@ -200,42 +195,6 @@ def _describe_registration(entry: Entry) -> str:
     if not late:
         return "All claims were registered before this run."
     return f"{late} of {len(entry.verdicts)} claims were registered after this run and are marked, the others before."
-
-
-def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict]) -> None:
-    out.print(Text(title, style="bold"))
-    setting = ""
-    for verdict in verdicts:
-        claim = verdict.claim
-        _print_heading(out, verdict, f"{claim.id} ({format_replications(verdict)})")
-        numbers = f"{format_number(verdict.estimate):>8}  {format_interval(verdict):<22}"
-        _print_indented(out, f"{numbers}  holds if {format_verdict_criterion(verdict)}", "")
-        if claim.published != NOT_PRINTED:
-            _print_indented(out, f"published: {claim.published}")
-        if claim.setting:
-            _print_indented(out, f"setting: {'as above' if claim.setting == setting else claim.setting}")
-        setting = claim.setting or setting
-        _print_indented(out, f"registered statement: {claim.statement}")
-        for note in _list_remarks(verdict):
-            _print_indented(out, note)
-
-
-def _print_heading(out: Console, verdict: Verdict, identity: str) -> None:
-    """Print verdict, title and identity of a claim, with an indented second line if they do not fit."""
-    title, room = verdict.claim.title, out.width - 12
-    lines = [(line, "") for line in wrap_words(title, room)] if title else []
-    if title and len(title) + 2 + len(identity) <= room:
-        parts: list[tuple[str, str]] = [(f"{title}  ", ""), (identity, "dim")]
-    else:
-        lines += [(line, "dim" * bool(title)) for line in wrap_words(identity, room)]
-        parts = [(("\n" + 12 * " ") * (index > 0) + line, style) for index, (line, style) in enumerate(lines)]
-    out.print(Text.assemble((f"{verdict.answer:10}  ", COLOURS[verdict.answer]), *parts))
-
-
-def _explain_chosen(out: Console, verdicts: Sequence[Verdict]) -> None:
-    """Print the meaning of `CHOSEN` if a criterion has this mark."""
-    if any(format_verdict_criterion(verdict).endswith(CHOSEN) for verdict in verdicts):
-        out.print(Text(EXPLANATIONS["chosen"], style="dim"))
 
 
 def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, count: int = 5) -> None:
@@ -347,12 +306,6 @@ def _format_verdict_numbers(verdict: Verdict) -> str:
     interval = format_interval(verdict)
     estimate = format_number(verdict.estimate)
     return estimate if interval == ABSENT else f"{estimate} {interval}"
-
-
-def _list_remarks(verdict: Verdict) -> list[str]:
-    """Return the remarks on a verdict. The reason comes first if the numbers do not imply it."""
-    reasons = [] if verdict.answer in ("holds", "refuted", "not tested") else [verdict.reason]
-    return [*reasons, *verdict.remarks]
 
 
 def _explain_untested(entry: Entry) -> list[str]:
