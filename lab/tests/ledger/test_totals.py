@@ -176,8 +176,10 @@ def test_totals_and_families_are_counted(entry: Entry, plain: Entry) -> None:
     ]
     assert families([entry]).count == 2
     assert families([entry]).alpha == pytest.approx(0.1)
-    assert "at most 0.10 verdicts are expected to be wrong" in str(families([entry]))
-    assert str(families([entry])).endswith("0.05 for each family.")
+    assert str(families([entry])).startswith(
+        "At most 0.10 of the 4 verdicts with sampling error are expected"
+    )
+    assert families([entry]).derivation.endswith("0.05 for each family.")
     assert families([judged(STUDY, None)]).count == 0
     assert str(families([])) == "No verdict has sampling error."
 
@@ -202,13 +204,15 @@ def test_the_sum_of_error_rates_is_shown_term_by_term() -> None:
     ]
     found = families_of(records)
     assert (found.count, found.registered, found.alpha) == (2, 1, pytest.approx(0.08))
-    assert "at most 0.08 verdicts" in str(found)
-    assert str(found).endswith(
+    assert str(found).startswith("At most 0.08 of the 3 verdicts")
+    assert found.derivation.endswith(
         "0.05 for each of 1 family with claims registered before the run, which makes 0.05, less 0.02 for claims "
         "that are not tested or withdrawn, plus 0.04 for claims registered after the run, plus 0.01 for comparisons "
         "with simulations."
     )
-    assert str(families_of(records[2:3])).endswith("error rates: 0.04 for claims registered after the run.")
+    late = families_of(records[2:3])
+    assert late.derivation.endswith("and one origin: 0.04 for claims registered after the run.")
+    assert "of the verdict with" in str(late)
 
 
 def test_claims_are_selected_by_verdict_and_origin(entry: Entry) -> None:
@@ -317,11 +321,13 @@ def test_a_common_setting_and_the_answer_are_printed_once(
 
 
 def test_terminal_shows_totals_of_several_studies(entry: Entry) -> None:
-    file = io.StringIO()
-    print_ledger(Console(width=80, file=file), [entry, entry])
-    words = join_words(file.getvalue())
-    for shown in ("our claims 4 2 2 0", "belong to 2 families", "verdicts are expected to be wrong"):
-        assert shown in words
+    for verbose in (False, True):
+        file = io.StringIO()
+        print_ledger(Console(width=80, file=file), [entry, entry], verbose=verbose)
+        words = join_words(file.getvalue())
+        for shown in ("our claims 4 2 2 0", "sampling error are expected to be wrong"):
+            assert shown in words
+        assert ("sum of the error rates of 2 families" in words) == verbose
 
 
 def test_the_reason_of_an_undecided_claim_is_shown_on_request(entry: Entry) -> None:
@@ -341,7 +347,7 @@ def test_report_shows_withdrawn_claims_and_totals(entry: Entry) -> None:
     for shown in (
         "Statements (2): 2 holds",
         "Published claims (4): 3 holds · 1 withdrawn",
-        "belong to 2 families",
+        "error rates of 2 families",
         f"Setting: {SETTING}",
         "The bias is 0.7 Registered statement: The law is the bias.",
         "Withdrawn claims (1)",
@@ -361,7 +367,7 @@ def test_study_pages_show_withdrawn_claims_and_totals(entry: Entry) -> None:
     assert "`late-heads`): withdrawn on 2026-11-22; last verdict: refuted" in page
     overview = studies_page([entry])
     assert "| published claims | 4 | 3 | 0 | 1 |" in overview
-    assert "belong to 2 families" in overview
+    assert "error rates of 2 families" in overview
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ class Families:
         shared: Sum of the error rates of these claims. At most `ALPHA` for each of their families.
         late: Sum of the error rates of the claims that were registered after their run.
         simulated: Sum of the probabilities with which comparisons with simulations fail by chance.
+        verdicts: Number of verdicts with an error rate.
     """
 
     count: int
@@ -73,6 +74,7 @@ class Families:
     shared: float = 0.0
     late: float = 0.0
     simulated: float = 0.0
+    verdicts: int = 0
 
     @property
     def alpha(self) -> float:
@@ -82,10 +84,20 @@ class Families:
     def __str__(self) -> str:
         if not self.count:
             return "No verdict has sampling error."
+        verdicts = "the verdict" if self.verdicts == 1 else f"the {self.verdicts} verdicts"
         return (
-            f"The verdicts with sampling error belong to {_count_families(self.count)}, each the claims of one study "
-            f"and one origin. If every interval covers at its stated level, at most {self.alpha:.2f} verdicts are "
-            f"expected to be wrong. This is the sum of all error rates: {self._describe_sum()}."
+            f"At most {self.alpha:.2f} of {verdicts} with sampling error are expected to be wrong, if every interval "
+            "covers the true value as often as it states."
+        )
+
+    @property
+    def derivation(self) -> str:
+        """The terms of the sum `alpha`, in a sentence. Empty if there is no family."""
+        if not self.count:
+            return ""
+        return (
+            f"The number {self.alpha:.2f} is the sum of the error rates of {_count_families(self.count)}, each the "
+            f"claims of one study and one origin: {self._describe_sum()}."
         )
 
     def _describe_sum(self) -> str:
@@ -139,6 +151,7 @@ def families_of(records: Iterable[Record]) -> Families:
     shared: dict[tuple[str, str], float] = {}
     late: dict[tuple[str, str], float] = {}
     simulated: dict[tuple[str, str], float] = {}
+    verdicts = 0
     for record in records:
         if record["alpha"] is None or record["verdict"] == "not tested":
             continue
@@ -146,8 +159,10 @@ def families_of(records: Iterable[Record]) -> Families:
         kind = simulated if record["unit"] == "exact" else shared if record["registered"] else late
         family = (record["study"], record["origin"])
         kind[family] = kind.get(family, 0.0) + record["alpha"]
-    sums = (fsum(rates.values()) for rates in (shared, late, simulated))
-    return Families(len(shared.keys() | late.keys() | simulated.keys()), len(shared), *sums)
+        verdicts += 1
+    sums = [fsum(rates.values()) for rates in (shared, late, simulated)]
+    count = len(shared.keys() | late.keys() | simulated.keys())
+    return Families(count, len(shared), *sums, verdicts=verdicts)
 
 
 def totals_of(records: Iterable[Record]) -> dict[str, dict[LedgerAnswer, int]]:

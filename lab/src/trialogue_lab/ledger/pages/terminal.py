@@ -149,7 +149,8 @@ def print_ledger(
     if len(entries) > 1:
         heads, *lines = totals_table(entries)
         out.print(grid("total of all claims" if is_filtered else "total", heads, lines))
-        out.print(Text(str(families(entries)), style="dim"))
+        found = families(entries)
+        out.print(Text(f"{found} {found.derivation if verbose else ''}", style="dim"))
 
 
 def _print_entry(out: Console, entry: Entry, registered: str, verbose: bool, hide_own: bool) -> None:
