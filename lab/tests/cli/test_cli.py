@@ -191,6 +191,19 @@ def test_the_ledger_of_a_study_includes_the_user_s_runs(
     assert "refuted" in {record["verdict"] for record in changed}
 
 
+def test_runs_without_a_selected_claim_are_explained(run: Run) -> None:
+    run(*SMOKE)
+    run("run", "biased-coin", "--bias", "0.6")
+    own_part = run("ledger", "biased-coin", "--verdict", "undecided").out.split("Your runs in runs:")[1]
+    assert "no claim is selected. All of its claims are not tested: the preset smoke" in " ".join(
+        own_part.split()
+    )
+    assert "To test the claims: trialogue run biased-coin" in own_part.splitlines()
+    assert own_part.count("no claim is selected") == 2
+    assert "All: 1 holds, 4 refuted" in own_part
+    assert "Add the names of studies: biased-coin" in run("ledger", "--verdict", "refuted").out
+
+
 def test_a_report_is_written_into_the_named_folder_but_not_into_the_committed_results(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

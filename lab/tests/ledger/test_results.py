@@ -159,6 +159,19 @@ def test_corrupted_run_is_omitted_with_a_warning(
     assert result.hash in warning
 
 
+def test_runs_of_other_versions_are_reported_in_one_line(
+    tmp_path: Path, run_preset: Callable[[str], Result]
+) -> None:
+    runs = [run_preset("smoke"), run_preset("default")]
+    warnings: list[str] = []
+    assert (
+        own_entries(judged(replace(STUDY, version=STUDY.version + 1), None), tmp_path, warnings.append) == []
+    )
+    [warning] = warnings
+    assert all(f"{run.preset}@{run.hash}" in warning for run in runs)
+    assert warning.endswith("use `trialogue run biased-coin` to measure again")
+
+
 def test_the_largest_finished_preset_counts(tmp_path: Path, run_preset: Callable[[str], Result]) -> None:
     def counting(*presets: str) -> str | None:
         found = counting_result(STUDY, tmp_path, *([presets] if presets else []))

@@ -201,17 +201,19 @@ def show_ledger(arguments: argparse.Namespace) -> None:
         _show_studies(arguments, filters, width)
         return
     summaries = _collect_summaries(arguments.results)
+    own = [f"    {line}" for found in summaries for line in _list_own_runs(found, arguments.runs)]
+    names = " ".join(dict.fromkeys(line.split()[0] for line in own))
     if any(filters.values()):
         if filters["statement"] and not any(
             select_claims(found, statement=filters["statement"]).claims for found in summaries
         ):
             raise InputError("statement", filters["statement"], f"no claim {_SEARCHED}")
         print(claims_screen([select_claims(found, **filters) for found in summaries], width))
+        if own:
+            print(f"\nYour runs in {arguments.runs} are not searched. Add the names of studies: {names}")
         return
     print(summary_screen(summaries, width))
-    own = [f"    {line}" for found in summaries for line in _list_own_runs(found, arguments.runs)]
     if own:
-        names = " ".join(dict.fromkeys(line.split()[0] for line in own))
         print("\n".join([f"\nYour runs in {arguments.runs}: trialogue ledger {names}", *own]))
 
 
@@ -274,8 +276,10 @@ def _show_studies(arguments: argparse.Namespace, filters: "Mapping[str, Any]", w
     if own:
         print(f"\nYour runs in {arguments.runs}:\n")
     for entry, found in own:
-        for one in select([found], **filters):
-            terminal.print_own_run(out, entry, one, verbose=arguments.verbose)
+        if selected := select([found], **filters):
+            terminal.print_own_run(out, entry, selected[0], verbose=arguments.verbose)
+        else:
+            terminal.print_unselected(out, found)
 
 
 def report(arguments: argparse.Namespace) -> None:

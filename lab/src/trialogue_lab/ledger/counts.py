@@ -160,9 +160,9 @@ def families_of(records: Iterable[Record]) -> Families:
         family = (record["study"], record["origin"])
         kind[family] = kind.get(family, 0.0) + record["alpha"]
         verdicts += 1
-    sums = [fsum(rates.values()) for rates in (shared, late, simulated)]
+    alphas = [fsum(rates.values()) for rates in (shared, late, simulated)]
     count = len(shared.keys() | late.keys() | simulated.keys())
-    return Families(count, len(shared), *sums, verdicts=verdicts)
+    return Families(count, len(shared), alphas[0], alphas[1], alphas[2], verdicts)
 
 
 def totals_of(records: Iterable[Record]) -> dict[str, dict[LedgerAnswer, int]]:

@@ -156,7 +156,8 @@ def own_entries(
     Args:
         counting: The official entry of the study. Its result is left out.
         runs: Folder of the user's runs (default: "runs").
-        warn: Called with a one-line message for each corrupted result, which is left out.
+        warn: Called with a one-line message for each corrupted result, and for all results of other versions of the
+            study. These results are left out.
 
     Returns:
         Entries in the order in which the runs finished, without withdrawn claims. Only runs of the study's current
@@ -165,6 +166,13 @@ def own_entries(
     study = counting.study
     finished = finished_results(study.name, runs, warn)
     found = [result for result in finished if result.version == study.version]
+    if others := [result for result in finished if result.version != study.version]:
+        names = ", ".join(f"{result.preset or 'custom'}@{result.hash}" for result in others)
+        versions = " and ".join(sorted({str(result.version) for result in others}))
+        warn(
+            f"your runs {names} are not shown, because they have version {versions} of {study.name}, which is now "
+            f"{study.version}: use `trialogue run {study.name}` to measure again"
+        )
     shown = counting.result.folder if counting.result else None
     return [replace(judged(study, result), withdrawn=()) for result in found if result.folder != shown]
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from trialogue.display.columns import text_table
+from trialogue.display.columns import text_table, wrap_words
 from trialogue.display.numbers import ABSENT, format_number
 from trialogue.display.terminal import grid
 from trialogue_lab.ledger.claims.claims import NOT_PRINTED
@@ -245,18 +245,13 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
         text = Text(format_claim(record, out.width, more=more))
         text.stylize(COLOURS[verdict.answer], 0, len(verdict.answer))
         out.print(text)
-    counts = Counter(verdict.answer for verdict in entry.verdicts)
-    numbers = ", ".join(
-        f"{number} {'hold' if answer == 'holds' and number > 1 else answer}"
-        for answer, number in counts.items()
-    )
     out.print(
         Text(
             f"{len(shown_claims)} of {len(ranked)} claims are shown, published ones first and one per statement. "
-            f"All claims: {numbers}"
+            f"All claims: {_count_verdicts(entry)}"
         )
     )
-    for line in _explain_untested(entry) if counts["not tested"] == len(ranked) else ():
+    for line in () if tested else _explain_untested(entry):
         out.print(Text(line, style="dim"))
 
 
@@ -310,16 +305,51 @@ def _format_verdict_numbers(verdict: Verdict) -> str:
 
 
 def _explain_untested(entry: Entry) -> list[str]:
-    """Return one line per reason for which claims were not tested."""
+    """Return one line per reason for which claims were not tested, and the command that tests them."""
     by_reason: dict[str, list[str]] = {}
     for verdict in entry.verdicts:
         if verdict.answer == "not tested":
             by_reason.setdefault(verdict.reason, []).append(verdict.claim.id)
-    return [
+    lines = [
         f"not tested ({reason}): "
         + (f"all {len(claims)} claims" if len(claims) == len(entry.study.claims) else ", ".join(claims))
         for reason, claims in by_reason.items()
     ]
+    if entry.result and lines and _is_untested(entry):
+        lines.append(f"To test the claims: trialogue run {entry.study.name}")
+    return lines
+
+
+def print_unselected(out: Console, own: Entry) -> None:
+    """Print that no claim of a user's run is selected, which verdicts it has, and what to run if it has none.
+
+    Args:
+        out: The console.
+        own: The study with all verdicts from the user's run.
+    """
+    untested = {verdict.reason for verdict in own.verdicts} if _is_untested(own) else set()
+    why = f"All of its claims are not tested: {' and '.join(sorted(untested))}."
+    lines = [f"{own.study.name}, result {format_result(own.result)}: no claim is selected."]
+    lines += (
+        [why, f"To test the claims: trialogue run {own.study.name}"]
+        if untested
+        else [f"All: {_count_verdicts(own)}"]
+    )
+    out.print(Text("\n".join(part for line in lines for part in wrap_words(line, out.width))))
+
+
+def _is_untested(entry: Entry) -> bool:
+    """Return whether a result tested no claim."""
+    return all(verdict.answer == "not tested" for verdict in entry.verdicts)
+
+
+def _count_verdicts(entry: Entry) -> str:
+    """Return the number of claims by verdict, for example "3 hold, 1 refuted"."""
+    counts = Counter(verdict.answer for verdict in entry.verdicts)
+    return ", ".join(
+        f"{number} {'hold' if answer == 'holds' and number > 1 else answer}"
+        for answer, number in counts.items()
+    )
 
 
 def _print_indented(out: Console, text: str, style: str = "dim") -> None:
