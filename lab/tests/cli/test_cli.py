@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -114,9 +115,10 @@ def test_every_command_prints_one_line_for_a_corrupted_result(run: Run) -> None:
     assert run("ledger").code == 0
 
 
-def test_a_run_prints_tables_verdicts_and_the_report(run: Run) -> None:
+def test_a_run_prints_verdicts_tables_and_the_report(run: Run) -> None:
     output = run("run", "biased-coin")
     assert output.code == 0
+    assert output.out.index("All claims: ") < output.out.index("Table 1. Share of heads")
     for words in ("published", "0.700", "0.3 or so", "more-heads", "refuted", "> 0.5*"):
         assert words in output.out
     report = Path(output.out.splitlines()[-1].removeprefix("report: "))
@@ -299,6 +301,19 @@ def test_help_shows_the_fields(run: Run) -> None:
         output = run(*tokens)
         assert output.code == 0
         assert words in output.out
+
+
+def test_help_has_the_general_options_first_and_short_lists(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    presets = STUDY.presets | {"default": Config(seeds=tuple(range(240)))}
+    monkeypatch.setattr(biased_coin, "STUDY", replace(STUDY, presets=presets))
+    help_text = run("run", "biased-coin", "--help").out
+    assert max(map(len, help_text.splitlines())) <= 80
+    places = [help_text.index(words) for words in ("--executor WHERE", "Presets of biased-coin", "--seeds")]
+    assert places == sorted(places)
+    assert "default: 0 1 ... 239, which are 240 values" in " ".join(help_text.replace("│", " ").split())
 
 
 def test_ctrl_c_keeps_finished_parts_and_exits_with_code_130(tmp_path: Path) -> None:

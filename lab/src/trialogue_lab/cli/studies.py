@@ -30,7 +30,7 @@ def list_studies(_: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run or resume a study, print its tables and verdicts, and write its report."""
+    """Run or resume a study, print its verdicts and tables, and write its report."""
     if arguments.study is None:
         if not arguments.help:
             raise InputError("study", None, "give the name of a study: see `trialogue list`")
@@ -38,20 +38,17 @@ def run(arguments: argparse.Namespace) -> None:
         return
     study = studies.find(arguments.study)
     if arguments.help:
-        print(f"{_describe_presets(study)}\n")
+        arguments.parser.epilog = None
+        arguments.parser.print_help()
+        print(f"\n{_describe_presets(study)}\n")
         arguments.overrides = ["--help"]
-    try:
-        config = override_fields(
-            study.preset(arguments.preset),
-            arguments.overrides,
-            name=study.name,
-            prog=f"trialogue run {study.name}",
-            description=f"Config fields, with the values of the preset {arguments.preset}.",
-        )
-    finally:
-        if arguments.help:  # The help of the fields has ended with SystemExit.
-            arguments.parser.epilog = None
-            arguments.parser.print_help()
+    config = override_fields(
+        study.preset(arguments.preset),
+        arguments.overrides,
+        name=study.name,
+        prog=f"trialogue run {study.name}",
+        description=f"Config fields, with the values of the preset {arguments.preset}.",
+    )
     result = _execute(study, config, arguments)
 
     from trialogue.display.terminal import console
@@ -68,10 +65,11 @@ def run(arguments: argparse.Namespace) -> None:
     is_tested = any(verdict.answer != "not tested" for verdict in entry.verdicts)
     committed = judged(study, counting) if is_other and is_tested else None
     out = console()
+    terminal.print_headlines(out, entry, committed)
     for table in study.tables:
+        out.print()
         terminal.print_table(out, table, entry.rows)
     report = atomic_write(result.folder / "report.html", render_report([entry]))
-    terminal.print_headlines(out, entry, committed)
     place = "" if arguments.results == RUNS else f" --runs {arguments.results}"
     print(f"all claims, next to the committed verdicts: trialogue ledger {study.name}{place}")
     similar = None if committed else _find_similar(study, result, arguments.results)
@@ -392,8 +390,8 @@ def add(commands: Commands) -> None:
         group="Laboratory",
         fields=True,
         add_help=False,
-        usage="trialogue run STUDY [--preset PRESET] [--workers N] [--executor WHERE] [--results DIR] [--force] "
-        "[--FIELD VALUE ...]",
+        usage="trialogue run STUDY [--preset PRESET] [--workers N] [--executor WHERE]\n"
+        "                           [--results DIR] [--force] [--FIELD VALUE ...]",
         epilog="Use `trialogue run STUDY --help` for the config fields of a study and the time of its presets.",
     )
     piloting = commands.add("pilot", pilot, group="Laboratory")

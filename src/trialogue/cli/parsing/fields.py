@@ -18,6 +18,8 @@ Instance = TypeVar("Instance")
 
 _SIMILAR = 0.75
 """Similarity above which a known option is suggested instead of an unknown one (1: equal)."""
+_SHOWN_VALUES = 12
+"""Length above which the help shortens a list of default values."""
 _NUMBERS = {int: "a whole number", float: "a number"}
 
 
@@ -42,6 +44,8 @@ def override_fields(
     given: Any = default
     values = _values(given)
     unchecked = _without_checks(type(given))
+    if not {"-h", "--help"}.isdisjoint(tokens):
+        unchecked = _with_short_defaults(unchecked)
     parsed, unknown, complaint = _parse_with_tyro(
         unchecked, tokens, prog, description, default=unchecked(**values)
     )
@@ -210,6 +214,30 @@ def _is_sequence(kind: Any) -> bool:
 def _without_checks(kind: Any) -> Any:
     """Return a subclass without `__post_init__`, to create instances whose fields are still incomplete."""
     return type(kind.__name__, (kind,), {"__post_init__": lambda _: None})
+
+
+def _with_short_defaults(kind: Any) -> Any:
+    """Return a subclass for the help, which shows only the ends of long lists of default values."""
+    from tyro.conf import arg
+
+    hints = typing.get_type_hints(kind, include_extras=True)
+    texts = _help_texts(kind)
+    fields = [
+        (
+            field.name,
+            Annotated[hints[field.name], arg(help=texts.get(field.name), help_behavior_hint=_short_default)],
+        )
+        for field in dataclasses.fields(kind)
+    ]
+    return dataclasses.make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True, kw_only=True)
+
+
+def _short_default(value: str) -> str:
+    """Return the text about a default value in the help, with the first two and the last value of a long list."""
+    words = value.split()
+    if len(words) <= _SHOWN_VALUES:
+        return f"(default: {value})"
+    return f"(default: {words[0]} {words[1]} ... {words[-1]}, which are {len(words)} values)"
 
 
 def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool, is_short: bool = False) -> Any:
