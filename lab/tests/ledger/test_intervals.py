@@ -16,7 +16,7 @@ from trialogue.intervals.bounds import mean_bounds, share_bounds
 from trialogue.randomness import numpy_generator
 from trialogue_lab.ledger import Counts, Criterion, Replication, Statistic
 from trialogue_lab.ledger.claims.intervals import interval
-from trialogue_lab.ledger.claims.power import POWER, power, smallest_effect
+from trialogue_lab.ledger.claims.power import POWER, power, replications_to_decide, smallest_effect
 from trialogue_lab.ledger.claims.statistics import decide
 
 draws = Replication("draw", "seeds")
@@ -243,6 +243,50 @@ def test_the_smallest_effect_of_a_ratio_is_a_factor() -> None:
     linear = smallest_effect(value > 0, np.log(estimates), 0.05)
     assert smallest_effect(factor > 1, estimates, 0.05) == pytest.approx(math.exp(linear))
     assert math.isnan(smallest_effect(value > 0, np.array([1.0, 1.0]), 0.05))
+
+
+def spread(mean: float, count: int = 50) -> np.ndarray:
+    """Return numbers with this mean and the standard deviation 1."""
+    return mean + np.array([-1.0, 1.0] * (count // 2)) * math.sqrt((count - 1) / count)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "mean", "expected"),
+    [
+        # (1.9600 + 0.8416)^2 / 0.1^2, because the interval must exclude the threshold on one side.
+        (value > 0, 0.1, 785),
+        (value < 0, 0.1, 785),
+        (value > 1, 1.2, 196),
+        # (1.9600 + 1.2816)^2 / 0.1^2, because the interval must lie within both margins.
+        (value.near(0, margin=0.1), 0.0, 1051),
+    ],
+)
+def test_replications_to_decide_are_those_of_a_normal_mean(
+    criterion: Criterion, mean: float, expected: int
+) -> None:
+    assert replications_to_decide(criterion, spread(mean), 0.05) == pytest.approx(expected, rel=0.02)
+
+
+def test_replications_to_decide_of_a_ratio_are_those_of_its_logarithm() -> None:
+    ratios = np.exp(spread(0.2))
+    assert replications_to_decide(factor > 1, ratios, 0.05) == replications_to_decide(
+        value > 0, np.log(ratios), 0.05
+    )
+
+
+def test_replications_to_decide_may_be_too_many_or_unknown() -> None:
+    # (1.9600 + 0.8416)^2 / 0.02^2 = 19,622.
+    assert replications_to_decide(value > 0, spread(0.02), 0.05) is None
+    assert replications_to_decide(value > 0, np.array([1.0, 1.0, 1.0]), 0.05) is None
+    assert replications_to_decide(factor > 1, np.array([0.0, 1.0, 2.0]), 0.05) is None
+
+
+@pytest.mark.parametrize("mean", [0.8, 0.25])
+def test_runs_decide_with_the_replications_to_decide(mean: float) -> None:
+    needed = replications_to_decide(value > 0, spread(mean, 6), 0.01)
+    assert needed is not None
+    assert simulated(mean, 0, 1, needed, value > 0) == pytest.approx(POWER, abs=0.03)
+    assert simulated(mean, 0, 1, needed // 2, value > 0) < POWER - 0.15
 
 
 def test_interval_ends_that_overflow_are_infinite() -> None:

@@ -103,6 +103,17 @@ def test_power_does_not_change_a_verdict() -> None:
     assert f"{undecided.smallest_effect:.3g} from the threshold could have been detected" in undecided.reason
 
 
+def test_an_undecided_claim_has_the_number_of_replications_that_would_decide_it() -> None:
+    undecided = judge(claim(value() > 0), (0.0, 2.0, 1.0, -1.5, 1.6))
+    assert undecided.to_decide is not None
+    assert f"about {undecided.to_decide} repetitions instead of 5 would decide it" in undecided.remarks[0]
+    far = judge(claim(value() > 0.619), (0.0, 2.0, 1.0, -1.5, 1.6))
+    assert far.to_decide is None
+    assert far.remarks[0].startswith("more than 10,000 repetitions instead of 5 would decide it")
+    assert judge(claim(value() > -9), (0.0, 2.0, 1.0, -1.5, 1.6)).to_decide is None
+    assert judge(claim(share(identical=False) > 0.9), (1.0,) * 5).remarks == ()
+
+
 TWICE = Statistic("twice", lambda rows: Series(FIVE, index=[0, 1, 2, 3, 3]), draws)
 
 
@@ -180,7 +191,7 @@ def test_a_failed_replication_leaves_a_claim_undecided(odd: float) -> None:
 def test_the_config_gives_the_number_of_replications() -> None:
     for seeds in (3, 5):
         verdict = judge(claim(), FIVE[:3], config={"seeds": list(range(seeds))})
-        assert (verdict.replications, verdict.needed) == (3, seeds)
+        assert (verdict.replications, verdict.required) == (3, seeds)
         assert verdict.answer == ("holds" if seeds == 3 else "not tested")
 
 
@@ -195,7 +206,7 @@ def test_exact_claims_have_an_interval_of_width_zero() -> None:
     for number, answer in ((1.0 + 1e-10, "holds"), (1.0 + 1e-8, "refuted")):
         verdict = judge(claim(first().near(1, margin=1e-9)), [number])
         assert (verdict.answer, verdict.low, verdict.high) == (answer, verdict.estimate, verdict.estimate)
-        assert verdict.needed == 1
+        assert verdict.required == 1
 
 
 def test_a_ratio_is_judged_by_its_logarithm() -> None:

@@ -113,7 +113,7 @@ def test_a_smoke_run_measures_everything_and_tests_nothing(
     for verdict in entry.verdicts:
         assert verdict.answer == "not tested", verdict.claim.id
         # Some settings are measured by larger presets only.
-        assert verdict.replications in (0, verdict.needed), verdict.claim.id
+        assert verdict.replications in (0, verdict.required), verdict.claim.id
     assert sum(verdict.replications > 0 for verdict in entry.verdicts) > len(entry.verdicts) / 2
     for table in study.tables:
         assert sheet(table, entry.rows).lines, table.title

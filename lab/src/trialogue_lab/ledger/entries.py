@@ -240,8 +240,8 @@ def ledger_records(entries: Iterable[Entry]) -> list[dict[str, object]]:
 COLUMNS = (
     "study", "claim", "title", "measured", "statement", "statement_id", "origin", "registered", "source",
     "published", "setting", "verdict", "last_verdict", "withdrawn_on", "reason", "estimate", "low", "high", "alpha",
-    "direction", "threshold", "margin", "grade", "unit", "replications", "replications_needed", "power",
-    "smallest_effect", "remarks", "preset", "result", "changed",
+    "direction", "threshold", "margin", "grade", "unit", "replications", "required_replications",
+    "replications_to_decide", "power", "smallest_effect", "remarks", "preset", "result", "changed",
 )  # fmt: skip
 """Keys of a record, in order."""
 
@@ -269,7 +269,8 @@ def _verdict_record(entry: Entry, verdict: Verdict) -> dict[str, object]:
         "grade": claim.grade,
         "unit": claim.unit,
         "replications": verdict.replications,
-        "replications_needed": verdict.needed,
+        "required_replications": verdict.required,
+        "replications_to_decide": verdict.to_decide,
         "remarks": list(verdict.remarks),
         "preset": entry.result.preset if entry.result else None,
         "result": entry.result.hash if entry.result else None,

@@ -1,7 +1,7 @@
-"""Statistical power of a run, and the smallest effect that it could have detected.
+"""Statistical power of a run, the smallest effect that it could have detected, and the replications it would need.
 
-Both replace the observed standard deviation by its upper confidence limit, because the standard deviation of a small
-sample is usually too small.
+The first two replace the observed standard deviation by its upper confidence limit, because the standard deviation of a
+small sample is usually too small.
 """
 
 import math
@@ -27,8 +27,14 @@ CONFIDENCE = 0.9
 FEWEST = 3
 """Smallest number of pilot estimates. Two estimates can be almost equal by chance."""
 
+MOST = 10_000
+"""Largest number of replications that is considered for a decision."""
+
 _SAMPLES = 2000
 """Number of simulated samples over which the power is averaged."""
+
+_FEWER_SAMPLES, _NUMBERS = 500, 100_000
+"""Number of samples and largest number of values in all of them, for the approximate `replications_to_decide`."""
 
 
 def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: int, alpha: float) -> float:
@@ -88,6 +94,43 @@ def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], 
     return exponential(effect) if criterion.statistic.logarithmic else effect
 
 
+def replications_to_decide(
+    criterion: Criterion, estimates: NDArray[np.floating[Any]], alpha: float
+) -> int | None:
+    """Return the number of replications with which a larger run would decide a claim with probability `POWER`.
+
+    The true mean and standard deviation are assumed to be those of the estimates.
+
+    Args:
+        criterion: Statistic and threshold of the claim.
+        estimates: Estimates of the run, one per replication (n,).
+        alpha: Two-sided error rate of the larger run's interval.
+
+    Returns:
+        The smallest number above n. None if it exceeds `MOST`, or if the estimates do not vary.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.log(estimates) if criterion.statistic.logarithmic else estimates
+    if len(values) < 2 or not np.isfinite(values).all() or np.ptp(values) == 0:
+        return None
+    mean, deviation, region = float(values.mean()), float(values.std(ddof=1)), _compute_region(criterion)
+
+    def decides(replications: int) -> bool:
+        samples = min(_FEWER_SAMPLES, _NUMBERS // replications)
+        return (
+            _compute_decision_probability(mean, deviation, region, replications, alpha, samples=samples)
+            >= POWER
+        )
+
+    too_few, enough = len(values), MOST
+    if too_few >= enough or not decides(enough):
+        return None
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if decides(middle) else (middle, enough)
+    return enough
+
+
 def _largest_deviation(values: NDArray[np.floating[Any]]) -> float:
     """Return the upper confidence limit of the standard deviation of normal `values`."""
     degrees = len(values) - 1
@@ -104,10 +147,10 @@ def _compute_region(criterion: Criterion) -> tuple[float, float]:
 
 @cache
 def _simulate_widths(
-    replications: int, alpha: float
+    replications: int, alpha: float, count: int
 ) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
     """Simulate normal samples, and return the distances from their means to both ends of the confidence interval."""
-    samples = numpy_generator(0, "power of an interval", replications).normal(size=(_SAMPLES, replications))
+    samples = numpy_generator(0, "power of an interval", replications).normal(size=(count, replications))
     low, high = mean_bounds(samples, alpha)
     mean = samples.mean(axis=1)
     return mean - low, high - mean
@@ -120,13 +163,14 @@ def _compute_decision_probability(
     replications: int,
     alpha: float,
     pilot: float = math.inf,
+    samples: int = _SAMPLES,
 ) -> float:
     """Return the probability that a confidence interval lies entirely inside or entirely outside `region`.
 
     The sample is normal. For a given interval width, the probability has a closed form. It is averaged over simulated
     widths, because mean and width of a normal sample are independent.
     """
-    below, above = (deviation * width for width in _simulate_widths(replications, alpha))
+    below, above = (deviation * width for width in _simulate_widths(replications, alpha, samples))
     error = deviation * math.sqrt(1 / replications + 1 / pilot)
     bottom, top = region
     inside = special.ndtr((top - above - mean) / error) - special.ndtr((bottom + below - mean) / error)

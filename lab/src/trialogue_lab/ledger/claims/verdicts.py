@@ -21,7 +21,7 @@ from trialogue_lab.ledger.claims.answers import Answer as Answer
 from trialogue_lab.ledger.claims.claims import ORIGINS, Claim, Origin, Precondition, Registration
 from trialogue_lab.ledger.claims.intervals import Counts, interval, intervals
 from trialogue_lab.ledger.claims.pilots import Pilot
-from trialogue_lab.ledger.claims.power import power, smallest_effect
+from trialogue_lab.ledger.claims.power import MOST, POWER, power, replications_to_decide, smallest_effect
 from trialogue_lab.ledger.claims.statistics import Decision, decide
 from trialogue_lab.ledger.rows import Rows
 
@@ -73,7 +73,8 @@ class Verdict:
         low: Lower end of the confidence interval.
         high: Upper end of the confidence interval.
         replications: Number of measured replications.
-        needed: Number of replications that the config requires.
+        required: Number of replications that the config requires.
+        to_decide: Number of replications that would decide an undecided claim (see `replications_to_decide`).
         power: Probability that a run like this one decides the claim, estimated from a pilot (small trial run).
         smallest_effect: Smallest distance from the threshold that the run could detect.
         alpha: Error rate of the confidence interval, or `claim.chance` of a claim without an interval.
@@ -88,7 +89,8 @@ class Verdict:
     low: float = math.nan
     high: float = math.nan
     replications: int = 0
-    needed: int = 0
+    required: int = 0
+    to_decide: int | None = None
     power: float = math.nan
     smallest_effect: float = math.nan
     alpha: float = math.nan
@@ -157,6 +159,7 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     stored = evidence.stored.get(claim.id, {})
     changed = _estimates_differ(claim, estimates, counts, alpha, stored.get(claim.statistic.version))
     obstacle = _find_obstacle(claim, series.index.tolist(), needed, evidence)
+    to_decide = None
     answer: Answer
     if changed:
         answer, reason = "altered since the run", _compare_means(stored[claim.statistic.version], estimates)
@@ -174,6 +177,9 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
             reason += _describe_power(claim, pilot_power, effect)
             if counts is not None and not counts.identical:
                 reason += _describe_extreme_interval(claim, len(estimates), alpha)
+            if has_power:
+                to_decide = replications_to_decide(claim.criterion, estimates, alpha)
+                remarks.append(_describe_larger_run(to_decide, len(estimates)))
         if claim.sampled:
             remarks += _find_decisive_replication(
                 claim, series.index.tolist(), estimates, counts, alpha, answer
@@ -190,7 +196,8 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
         low=found.low,
         high=found.high,
         replications=len(estimates),
-        needed=needed,
+        required=needed,
+        to_decide=to_decide,
         power=pilot_power,
         smallest_effect=effect,
         alpha=alpha,
@@ -276,6 +283,15 @@ def _describe_power(claim: Claim, pilot_power: float, effect: float) -> str:
     if claim.criterion.direction == "equal":
         return f"{shown}; a difference of less than {size} could have been confirmed"
     return f"{shown}; a difference of {size} from the threshold could have been detected"
+
+
+def _describe_larger_run(to_decide: int | None, replications: int) -> str:
+    """Return the number of replications that would decide a claim, with two digits, as text."""
+    number = f"more than {MOST:,}" if to_decide is None else f"about {float(f'{to_decide:.2g}'):,.0f}"
+    return (
+        f"{number} repetitions instead of {replications} would decide it with a probability of {POWER:g}, "
+        "if the effect stays as measured"
+    )
 
 
 def _describe_extreme_interval(claim: Claim, replications: int, alpha: float) -> str:
