@@ -14,6 +14,8 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import mlp_by_hand, next_distribution, save_tiny, tiny_model, tiny_tokenizer
+from trialogue.models.decoders.checkpoint import DecoderCheckpoint
+from trialogue.models.decoders.network import GatedMlp
 from trialogue.models.hub import catalogue, findings, pretrained
 from trialogue.models.hub.findings import SelfCheckStore
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
@@ -107,13 +109,13 @@ CHANGES = {
     "time of a GGUF file": touch_gguf_file,
     "copy": replace_file,
     "torch": change_attribute(torch, "__version__"),
-    "transformers": change_attribute(findings.transformers, "__version__"),
+    "transformers": lambda model, patch: patch.setattr(findings, "version", lambda name: "0.0.0"),
     "trialogue": change_attribute(findings.trialogue, "__version__"),
     "code": lambda model, patch: patch.setattr(findings, "_code", lambda: "another"),
     "processor": lambda model, patch: patch.setattr(findings, "_processor", lambda: ["another"]),
     "threads": change_threads,
     "classes": lambda model, patch: patch.setattr(
-        LlamaMLP, "forward", lambda self, x: self.down_proj(self.up_proj(x))
+        GatedMlp, "forward", lambda self, states: self.down_proj(self.up_proj(states))
     ),
     "switches": lambda model, patch: patch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2"),
 }
@@ -213,6 +215,7 @@ def test_model_that_reads_weights_is_loaded_unpacked(model, always, monkeypatch)
         return mlp_by_hand(self, states) if always or states.shape[1] == 1 else forward(self, states)
 
     monkeypatch.setattr(LlamaMLP, "forward", partly_manual_forward)
+    monkeypatch.setattr(DecoderCheckpoint, "open", lambda *_: None)
     monkeypatch.setattr(pretrained, "pack_weights", lambda *given: packed.append(1) or original(*given))
     others = {"bfloat16"}.intersection(available_formats())  # Some processors do not multiply it.
     for weights in ("float32", "float32", *others):

@@ -6,6 +6,7 @@ import builtins
 import codecs
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, describe_error, require_text
+from trialogue.models.decoders.tokenizer_file import TokenizerFile
 from trialogue.models.messages import validate_conversation
 
 
@@ -24,7 +26,7 @@ class Tokenization:
     which have no token in the tokenizer.
 
     Args:
-        tokenizer: Fast tokenizer of transformers.
+        tokenizer: Fast tokenizer of transformers, or a `TokenizerFile`.
         vocab_size: Number of tokens that have a logit (default: the size of the tokenizer).
 
     Attributes:
@@ -39,10 +41,23 @@ class Tokenization:
         if not getattr(tokenizer, "is_fast", False):
             hint = "use a model whose tokenizer has a fast version (a tokenizer.json)"
             raise InputError("tokenizer", type(tokenizer).__name__, hint)
-        self.tokenizer = tokenizer
+        self._source = tokenizer
         self.vocab_size: int = len(tokenizer) if vocab_size is None else vocab_size
         self.eos: int | None = tokenizer.eos_token_id
         self.bos: int | None = tokenizer.bos_token_id
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """Fast tokenizer of transformers."""
+        return self._source.load() if isinstance(self._source, TokenizerFile) else self._source
+
+    def resize(self, vocab_size: int) -> Tokenization:
+        """Return the same tokenization for a model with another number of tokens.
+
+        Args:
+            vocab_size: Number of tokens that have a logit.
+        """
+        return self if vocab_size == self.vocab_size else Tokenization(self._source, vocab_size)
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of `text`. An empty text gives the BOS token, if there is one.
@@ -51,7 +66,7 @@ class Tokenization:
             InputError: If `text` is not a string, or UTF-8 cannot encode it.
         """
         require_text("text", text)
-        tokens: list[int] = self.tokenizer(text)["input_ids"]
+        tokens: list[int] = self._source(text)["input_ids"]
         return tokens or ([] if self.bos is None else [self.bos])
 
     def encode_completion(self, text: str, prompt: str = "") -> list[int]:
@@ -72,7 +87,7 @@ class Tokenization:
             before, whole = self.encode(prompt), self.encode(prompt + text)
             if whole[: len(before)] == before:
                 return whole[len(before) :]
-        tokens: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        tokens: list[int] = self._source(text, add_special_tokens=False)["input_ids"]
         return tokens
 
     def chat(
@@ -165,23 +180,28 @@ class Tokenization:
         Raises:
             InputError: If llguidance does not support the decoder of the tokenizer.
         """
-        import llguidance.hf
+        from llguidance import LLTokenizer
 
+        backend = self._source.backend_tokenizer
+        if backend.padding or backend.truncation:
+            backend = copy(backend)
+            backend.no_padding()
+            backend.no_truncation()
         # Without an end-of-sequence token, llguidance would end texts with a token that has bytes.
         end = min(self.special, default=None) if self.eos is None else self.eos
         try:
-            return llguidance.hf.from_tokenizer(self.tokenizer, eos_token=end)
+            return LLTokenizer(backend.to_str(), eos_token=end)
         except ValueError as error:
-            name = type(self.tokenizer.backend_tokenizer.decoder).__name__
+            name = type(backend.decoder).__name__
             hint = f"its decoder ({name}) does not define the bytes of a token. Use one with a byte-level decoder"
-            raise InputError("tokenizer", type(self.tokenizer).__name__, hint) from error
+            raise InputError("tokenizer", type(self._source).__name__, hint) from error
 
     @cached_property
     def special(self) -> frozenset[int]:
         """Ids of the special tokens."""
-        added = self.tokenizer.added_tokens_decoder
+        added = self._source.added_tokens_decoder
         return frozenset(token for token, content in added.items() if content.special) | frozenset(
-            self.tokenizer.all_special_ids
+            self._source.all_special_ids
         )
 
     @cached_property

@@ -21,8 +21,10 @@ from trialogue.models.packed.linear import PackedLinear
 _NO_WEIGHT = np.empty(0, dtype=np.float32)
 # With several threads, torch computes the attention of more cached positions in parallel. The loops use one thread.
 _MAX_POSITIONS_OF_LOOPS = 256
-SUPPORTED_LAYERS = {"LlamaDecoderLayer", "MistralDecoderLayer", "Qwen2DecoderLayer", "Qwen3DecoderLayer"}
-"""Classes of transformers whose blocks consist of the same operations."""
+SUPPORTED_LAYERS = {
+    "DecoderLayer", "LlamaDecoderLayer", "MistralDecoderLayer", "Qwen2DecoderLayer", "Qwen3DecoderLayer",
+}  # fmt: skip
+"""Names of classes whose blocks consist of the same operations, of this package and of transformers."""
 
 
 class _Norm(NamedTuple):

@@ -6,12 +6,15 @@ so rows may have different lengths, and may be rewound or copied. Entries beyond
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from transformers.cache_utils import Cache, CacheLayerMixin
+
+if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
 
 
 class CachePlace(NamedTuple):
@@ -35,21 +38,22 @@ class CachePlace(NamedTuple):
 _FIRST_POSITIONS = 256
 
 
-class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
+class PositionLayer:
     """Keys and values of one layer, with a separate length for each row.
+
+    It has the interface of `CacheLayerMixin` of transformers.
 
     Args:
         rows: Number of rows.
         positions: Maximum number of positions per row.
     """
 
-    is_sliding = False
+    is_sliding = is_compileable = False
     keys: Tensor
     values: Tensor
 
     def __init__(self, rows: int, positions: int) -> None:
-        super().__init__()
-        self._shape, self._allocated = (rows, positions), 0
+        self._shape, self._allocated, self.is_initialized = (rows, positions), 0, False
         self.place: CachePlace | None = None
 
     def allocate(self, positions: int) -> None:
@@ -140,7 +144,14 @@ class PositionCache:
         self._sizes = (layers, rows, positions)
         self._allocated = 0
         self.layers = [PositionLayer(rows, positions + 1) for _ in range(layers)]
-        self.cache = Cache(layers=list(self.layers))
+
+    @cached_property
+    def transformers_cache(self) -> Cache:
+        """Cache of transformers with the same layers."""
+        from transformers.cache_utils import Cache, CacheLayerMixin
+
+        CacheLayerMixin.register(PositionLayer)
+        return Cache(layers=list(self.layers))
 
     @property
     def padding(self) -> int:
@@ -165,11 +176,10 @@ class PositionCache:
         for layer in self.layers:
             layer.allocate(self._allocated)
 
-    def at(self, place: CachePlace) -> Cache:
-        """Return the transformers cache, set to write at `place` in the next forward pass."""
+    def set_place(self, place: CachePlace) -> None:
+        """Write keys and values at `place` in the next forward pass."""
         for layer in self.layers:
             layer.place = place
-        return self.cache
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
         """Copy positions `start` to `stop - 1` from rows `source` (n,) to rows `rows` (n,)."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from trialogue.models.caching.decoder_pass import DecoderPass
 from trialogue.models.caching.head_context import HeadContext, HeadedModel
 from trialogue.models.caching.position_cache import CachePlace, PositionCache
+from trialogue.models.decoders.network import DecoderBody
 from trialogue.oracles import Context
 
 _POSITIONS_AT_ONCE = 4096
@@ -217,12 +218,14 @@ class CachedContext(PretrainedContext):
             reach - 1 if equal_lengths and consecutive else -1,
             reach,
         )
+        self._cache.set_place(place)
+        is_own = isinstance(self._oracle.body, DecoderBody)
         # Padding must not exceed the learned position embeddings.
         positions = positions.minimum(stop[:, None] - 1).to(device)
         return ids.to(device), {
             "attention_mask": None if equal_lengths else self._mask(positions, reach),
             "position_ids": positions,
-            "past_key_values": self._cache.at(place),
+            "past_key_values": self._cache if is_own else self._cache.transformers_cache,
             "use_cache": True,
         }
 

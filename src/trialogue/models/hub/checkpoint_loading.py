@@ -17,6 +17,8 @@ from torch import nn
 
 from trialogue.arrays import parse_device
 from trialogue.errors import InputError, first_line
+from trialogue.models.decoders.checkpoint import DecoderCheckpoint
+from trialogue.models.decoders.tokenizer_file import TokenizerFile
 from trialogue.models.hub.adapters import (
     adapter_base,
     merge_adapter,
@@ -28,6 +30,7 @@ from trialogue.models.hub.findings import SelfCheckStore
 from trialogue.models.hub.load_errors import Kind, explain_load_error
 from trialogue.models.hub.memory import conversion_size, require_memory
 from trialogue.models.packed.linear import load_missing_weights
+from trialogue.models.tokenization import Tokenization
 from trialogue.storage import compute_sha256
 
 if TYPE_CHECKING:
@@ -132,6 +135,21 @@ class Checkpoint:
                 hint = f"it has no tokenizer that can be read ({first_line(error)}). Use a model with a tokenizer.json"
                 raise InputError("model", location, hint) from error
 
+    @cached_property
+    def text_config(self) -> Any:
+        """Configuration of the text decoder. Raises `InputError` if the model cannot be loaded."""
+        return self._decoder.config if self._decoder else self.config.get_text_config(decoder=True)
+
+    @cached_property
+    def tokenization(self) -> Tokenization:
+        """Tokenization of the model. Raises `InputError` if the model cannot be loaded or has no tokenizer."""
+        tokenizer = None
+        if self._decoder is not None and self._tokenizer_location == self._location:
+            tokenizer = TokenizerFile.open(
+                Path(self._location), self._decoder.config.model_type, lambda: self.tokenizer
+            )
+        return Tokenization(tokenizer or self.tokenizer, getattr(self.text_config, "vocab_size", None))
+
     def model(self) -> Any:
         """Load the model with its weights onto the device.
 
@@ -183,6 +201,18 @@ class Checkpoint:
                 merge_adapter(model)
             return model, {}
 
+    def load_for_inference(self) -> tuple[Any, dict[nn.Module, GgufBlocks]]:
+        """Load the model like `load_without_dequantising`, but without transformers if it is not required.
+
+        The model has the attributes and the forward pass of a model of transformers, and no other methods.
+        """
+        if self._decoder is not None:
+            require_memory("model", self.name, conversion_size(Path(self._location), torch.float32))
+            network = self._decoder.load()
+            if network is not None:
+                return network, {}
+        return self.load_without_dequantising()
+
     @cached_property
     def identity(self) -> str:
         """Identifier of the weights: the commit on the hub, or the sha256 sum of the file, or an empty string.
@@ -219,6 +249,14 @@ class Checkpoint:
             files = list(location.iterdir()) if location.is_dir() else []
         conditions = {"kind": self.kind, "dtype": str(self.dtype), **settings}
         return SelfCheckStore(filter(Path.is_file, files), conditions)
+
+    @cached_property
+    def _decoder(self) -> DecoderCheckpoint | None:
+        """Checkpoint of a causal language model that requires no transformers, otherwise None."""
+        needs_transformers = self._gguf_path is not None or self._base_model is not None
+        if self.kind != "CausalLM" or self.dtype != torch.float32 or needs_transformers:
+            return None
+        return DecoderCheckpoint.open(Path(self._location))
 
     @cached_property
     def _gguf(self) -> GgufFile | None:

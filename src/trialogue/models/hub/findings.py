@@ -12,11 +12,11 @@ import platform
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
 import trialogue
 from trialogue.errors import InputError
@@ -73,7 +73,7 @@ def _describe_file(file: Path) -> list[Any]:
 def _environment() -> dict[str, Any]:
     return {
         "torch": torch.__version__,
-        "transformers": transformers.__version__,
+        "transformers": version("transformers"),
         "trialogue": trialogue.__version__,
         "code": _code(),
         "processor": _processor(),
@@ -86,7 +86,7 @@ def _environment() -> dict[str, Any]:
 def _code() -> str:
     """Return a hash of the source code that loads pretrained models."""
     digest, folder = hashlib.sha256(), Path(__file__).parent
-    for file in sorted(folder.rglob("*.py")):
+    for file in sorted((*folder.rglob("*.py"), *(folder.parent / "decoders").rglob("*.py"))):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -105,9 +105,8 @@ class PretrainedCheckpoint(Pretrained):
 
     def __init__(self, name: str | Path, **settings: Any) -> None:
         self._files = Checkpoint("CausalLM", name, **settings)
-        config = self._files.config.get_text_config(decoder=True)
-        self.tokenization = Tokenization(self._files.tokenizer, getattr(config, "vocab_size", None))
-        self.max_length: int | None = getattr(config, "max_position_embeddings", None)
+        self.tokenization = self._files.tokenization
+        self.max_length: int | None = getattr(self._files.text_config, "max_position_embeddings", None)
 
     def load(
         self,
@@ -134,7 +133,7 @@ class PretrainedCheckpoint(Pretrained):
         require_weights(weights, packed, self._files.dtype, self._files.device)
         if packed and self._files.device.type == "cpu" and self._files.dtype in (torch.float32, "auto"):
             if not findings.get(_READS_WEIGHTS):
-                model, blocks = self._files.load_without_dequantising()
+                model, blocks = self._files.load_for_inference()
                 # Some models read a weight directly, which packed layers do not support.
                 with suppress(WeightIsPackedError):
                     pack_weights(weights, model, self.tokenization, blocks, findings)
@@ -204,10 +203,10 @@ class PretrainedOracle(TextModel):
             )
         self.body = model.base_model
         self.vocab_size: int = getattr(self.head, "out_features", None) or self.head.weight.shape[0]
-        if isinstance(tokenizer, Tokenization) and tokenizer.vocab_size != self.vocab_size:
-            tokenizer = tokenizer.tokenizer
-        self.tokenization: Tokenization = (
-            tokenizer if isinstance(tokenizer, Tokenization) else Tokenization(tokenizer, self.vocab_size)
+        self.tokenization = (
+            tokenizer.resize(self.vocab_size)
+            if isinstance(tokenizer, Tokenization)
+            else Tokenization(tokenizer, self.vocab_size)
         )
         bos = self.tokenization.bos
         self.empty_prompt = None if bos is None else (bos,)

@@ -66,9 +66,8 @@ class OpenVinoCheckpoint(Pretrained):
         if dtype not in ("float32", torch.float32, "auto"):
             raise InputError("dtype", str(dtype), "the kind openvino reads float32. Leave dtype out")
         self._files = Checkpoint("CausalLM", name, device="cpu", dtype="float32", remote_code=remote_code)
-        config = self._files.config.get_text_config(decoder=True)
-        self.tokenization = Tokenization(self._files.tokenizer, getattr(config, "vocab_size", None))
-        self.max_length: int | None = getattr(config, "max_position_embeddings", None)
+        self.tokenization = self._files.tokenization
+        self.max_length: int | None = getattr(self._files.text_config, "max_position_embeddings", None)
 
     def load(self, *, recompute: bool = False, weights: str = "float32") -> OpenVinoOracle:
         """Load the weights.
@@ -161,9 +160,7 @@ class OpenVinoOracle(TextModel):
         self.name, self.files = files.name, files
         self.vocab_size, self.width = decoder.head.codes.codes.shape
         self.layers = len(decoder.blocks)
-        if tokenization.vocab_size != self.vocab_size:
-            tokenization = Tokenization(tokenization.tokenizer, self.vocab_size)
-        self.tokenization: Tokenization = tokenization
+        self.tokenization = tokenization.resize(self.vocab_size)
         self.empty_prompt = None if tokenization.bos is None else (tokenization.bos,)
         self.eos, self.other_ends = end_tokens(model, tokenization.eos, self.vocab_size)
         self.max_length = getattr(config, "max_position_embeddings", None)
