@@ -24,7 +24,7 @@ import jsonschema
 import numpy as np
 import torch
 import transformers
-from llguidance import LLMatcher, LLTokenizer, regex_to_lark
+from llguidance import LLMatcher, regex_to_lark
 from llguidance.hf import from_tokenizer
 from rich.console import Console
 from rich.table import Table
@@ -178,8 +178,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
 class Guidance(transformers.LogitsProcessor):  # type: ignore[misc] # transformers has no types
     """Minimal logits processor with one llguidance matcher per row."""
 
-    def __init__(self, tokenizer: LLTokenizer, grammar: str, rows: int, width: int) -> None:
-        self._matchers, self._width = [LLMatcher(tokenizer, grammar) for _ in range(rows)], width
+    def __init__(self, start: LLMatcher, rows: int, width: int) -> None:
+        self._matchers, self._width = [start.deep_copy() for _ in range(rows)], width
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         for row, matcher in enumerate(self._matchers):
@@ -216,7 +216,7 @@ class Contenders:
 
         def plain() -> Tensor:
             transformers.set_seed(SEED)
-            guidance = Guidance(self._matcher_tokenizer, task.grammar, len(task.prompts), width)
+            guidance = Guidance(LLMatcher(self._matcher_tokenizer, task.grammar), len(task.prompts), width)
             sequences: Tensor = self.model.generate(
                 **settings, logits_processor=transformers.LogitsProcessorList([guidance])
             )

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 import transformers
-from llguidance import regex_to_lark
+from llguidance import LLMatcher, regex_to_lark
 from llguidance.hf import from_tokenizer
 from transformers import DynamicCache
 
@@ -67,7 +67,7 @@ def library(oracle: PretrainedOracle, batch: int, guided: bool = False, new_toke
     def run() -> int:
         processors = transformers.LogitsProcessorList()
         if tokenizer is not None:
-            processors.append(Guidance(tokenizer, grammar, batch, ids.shape[1]))
+            processors.append(Guidance(LLMatcher(tokenizer, grammar), batch, ids.shape[1]))
         with torch.inference_mode():
             sequences = oracle.model.generate(
                 ids, attention_mask=torch.ones_like(ids), logits_processor=processors, **settings

@@ -67,6 +67,17 @@ def exponentials_of_block(
 
 
 @compiled
+def _all_below(numbers: Floats, least: float) -> bool:
+    """Return whether all `numbers` (k,) are below `least`, with k at least 1. NaN is not."""
+    if not numbers[0] < least:
+        return False
+    count = np.int32(0)
+    for index in range(len(numbers)):
+        count += np.int32(numbers[index] < least)
+    return bool(count == len(numbers))
+
+
+@compiled
 def sums_of_exponentials(numbers: Floats, subtracted: float, sums: NDArray[np.float64]) -> float:
     """Sum the exponentials of `numbers` (k,) minus their maximum.
 
@@ -79,7 +90,11 @@ def sums_of_exponentials(numbers: Floats, subtracted: float, sums: NDArray[np.fl
         The total. NaN if a number is NaN or all are -inf.
     """
     out, powers, total = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32), 0.0
+    least = np.float32(subtracted) - np.float32(88)
     for block in range(len(sums)):
+        if _all_below(numbers[block * BLOCK : (block + 1) * BLOCK], least):
+            sums[block] = 0.0
+            continue
         exponentials_of_block(numbers, subtracted, block, powers, out)
         half = BLOCK // 2
         while half:

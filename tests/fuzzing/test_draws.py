@@ -10,6 +10,7 @@ from fuzzing.faults import HARMLESS, INDEX_FAULTS, Draw, fuzz, result_or_none
 from trialogue.data.alias import alias_table
 from trialogue.randomness import Streams, select_index
 from trialogue.samplers.nucleus import leading, nucleus
+from trialogue.samplers.prefix.contract.masking import mask_with_mass
 from trialogue.samplers.prefix.contract.sampler import mask_tokens
 
 WEIGHTS = (
@@ -172,7 +173,11 @@ def test_masked_distributions_are_correct(draw, kind):
     valid = draw.fault in ("nothing", "strided", "no rows", "more rows", "one row", "float32")
     found = result_or_none(lambda: mask_tokens(distributions, mask), kind == "bool" and valid)
     if found is not None:
-        assert torch.equal(found.nan_to_num(7), torch.where(mask, distributions, -math.inf).nan_to_num(7))
+        expected = torch.where(mask, distributions, -math.inf)
+        masked, mass = mask_with_mass(distributions, mask)
+        for result in (found, masked):
+            assert torch.equal(result.nan_to_num(7), expected.nan_to_num(7))
+        assert torch.allclose(mass, expected.double().logsumexp(1), rtol=0, atol=1e-5, equal_nan=True)
 
 
 @fuzz((*WEIGHTS, "negative", "too much", "nothing at all"), st.integers(-1, 70), st.integers(-1, 70))

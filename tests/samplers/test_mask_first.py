@@ -19,6 +19,7 @@ from trialogue.samplers import (
 )
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
+from trialogue.samplers.prefix.contract.masking import mask_with_mass
 from trialogue.testing.distributions import verified_values
 from trialogue.testing.trees import VIABLE, RandomTree
 from trialogue.verifiers import FunctionVerifier, Product
@@ -172,3 +173,15 @@ def test_calls_of_the_verifier_are_counted():
     rule = FunctionVerifier(lambda prefix: (calls.append(prefix), True)[1])
     run = generate(truncated(tree.table(), top_k=1), verifier=rule, sampler=MaskedDecoding())
     assert run.verifier_calls.tolist() == [len(calls)] == [3]
+
+
+def test_mass_of_allowed_tokens_is_accurate_wherever_they_are():
+    vocab = 1000
+    log_probs = torch.linspace(0, -120, vocab).repeat(4, 1)
+    log_probs[3] = log_probs[3].flip(0)
+    allowed = torch.zeros(4, vocab, dtype=torch.bool)
+    allowed[0, 990:], allowed[1, [3, 700]], allowed[3] = True, True, True
+    masked, mass = mask_with_mass(log_probs, allowed)
+    assert torch.equal(masked, torch.where(allowed, log_probs, -torch.inf))
+    assert torch.allclose(mass, masked.double().logsumexp(1), rtol=0, atol=1e-6)
+    assert mass[2] == -torch.inf

@@ -8,13 +8,12 @@ from torch import Tensor
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.contract.cached_verifier import CachedVerifier
+from trialogue.samplers.prefix.contract.masking import mask_with_mass
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import (
     LogWeightState,
     Sampler,
-    log_mass,
     log_values_as_given,
-    mask_tokens,
     require_support,
     truncated_distribution,
 )
@@ -92,9 +91,11 @@ class MaskedDecoding(Sampler[LogWeightState]):
         """
         moves = Moves.stay(decoding)
         moves.done.copy_(decoding.complete)
-        refused = log_values_as_given(decoding, verifier.log_values) == -math.inf
-        log_weight = state.log_weight.masked_fill(refused, -math.inf)
         incomplete = decoding.growing
+        log_weight = state.log_weight.clone()
+        if incomplete.numel() < log_weight.numel():
+            refused = log_values_as_given(decoding, verifier.log_values) == -math.inf
+            log_weight.masked_fill_(refused, -math.inf)
         if incomplete.numel():
             self.append(decoding, incomplete, moves, log_weight, verifier, choose)
         return moves, LogWeightState(log_weight)
@@ -125,18 +126,15 @@ class MaskedDecoding(Sampler[LogWeightState]):
             accepted = verifier.leading_children(rows, log_probs, verdicts=True).bool()
         else:
             accepted = verifier.children(rows, log_probs > -math.inf).bool()
-        allowed = mask_tokens(log_probs, accepted)
-        open_ = allowed.amax(1) > -math.inf
-        require_support(log_probs[~open_])
-        moves.done[rows[~open_]] = True
-        log_weight.index_fill_(0, rows[~open_], -math.inf)
-        if not bool(open_.all()):
-            rows, allowed = rows[open_], allowed[open_]
+        allowed, mass = mask_with_mass(log_probs, accepted)
+        if float(mass.amin()) == -math.inf:
+            open_ = mass > -math.inf
+            require_support(log_probs[~open_])
+            moves.done[rows[~open_]] = True
+            log_weight.index_fill_(0, rows[~open_], -math.inf)
+            rows, allowed, mass = rows[open_], allowed[open_], mass[open_]
         if rows.numel():
-            if self.mask_first:
-                distribution, mass = truncated_distribution(decoding, allowed, rows)
-            else:
-                distribution = allowed.log_softmax(1)
-                mass = log_mass(allowed, distribution)
-            moves.token[rows] = choose(distribution, rows)
+            if self.mask_first and decoding.cuts:
+                allowed, mass = truncated_distribution(decoding, allowed, rows)
+            moves.token.index_copy_(0, rows, choose(allowed, rows))
             log_weight.index_add_(0, rows, mass)

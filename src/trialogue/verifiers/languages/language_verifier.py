@@ -7,7 +7,7 @@ does. All grammars are therefore compiled with `no_forcing`, which allows a toke
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -252,11 +252,11 @@ class LanguageVerifier(Verifier):
             completion is in the language. For a prefix, True means that it can be continued to such a text.
         """
         complete = decoding.complete[rows].tolist()
-        rooms = (decoding.limit - decoding.lengths)[rows].tolist()
+        completions, rooms = _completions(decoding, rows)
         with self._lock:
             self._rows = max(self._rows, len(complete))
             verdicts = []
-            for tokens, ended, room in zip(_completions(decoding, rows), complete, rooms, strict=True):
+            for tokens, ended, room in zip(completions, complete, rooms, strict=True):
                 text = tokens[:-1] if ended and len(tokens) and tokens[-1] == decoding.eos else tokens
                 verdict = None if self._stopped is None else self._stopped.verdict(text, ended)
                 if verdict is None:
@@ -281,14 +281,14 @@ class LanguageVerifier(Verifier):
         Returns:
             Bool tensor (n, vocab). Entry (i, t) belongs to row `rows[i]` followed by token t.
         """
-        rooms = (decoding.limit - decoding.lengths)[rows].tolist()
-        completions = list(_completions(decoding, rows))
+        completions, rooms = _completions(decoding, rows)
         with self._lock:
             self._rows = max(self._rows, len(rooms))
-            keys = [tokens.tobytes() for tokens in completions]
-            prefixes = [self._prefix(key) for key in keys]
-            masks = np.zeros((len(keys), -(-decoding.vocab_size // 8)), dtype=np.uint8)
-            for mask, key, prefix, room in zip(masks, keys, prefixes, rooms, strict=True):
+            masks = np.zeros((len(rooms), -(-decoding.vocab_size // 8)), dtype=np.uint8)
+            prefixes = []
+            for mask, tokens, room in zip(masks, completions, rooms, strict=True):
+                key = tokens.tobytes()
+                prefixes.append(prefix := self._prefix(key))
                 if prefix is not None:
                     own = self._member_mask(key, prefix) if room <= 1 else self._viable_mask(key, prefix)
                     mask[: len(own)] = own[: len(mask)]
@@ -449,12 +449,18 @@ class LanguageVerifier(Verifier):
         return InputError(self._field, self._source, hint)
 
 
-def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
-    """Yield the int64 tokens of each completion, as views of the batch."""
-    sequences = decoding.tokens.numpy()
-    starts, lengths = decoding.start[rows].tolist(), decoding.lengths[rows].tolist()
-    for row, start, length in zip(rows.tolist(), starts, lengths, strict=True):
-        yield sequences[row, start:length]
+def _completions(decoding: Decoding, rows: Tensor) -> tuple[list[Tokens], list[int]]:
+    """Return the int64 tokens of each completion, as views of the batch, and its distance from the length limit."""
+    # NumPy takes a third of the time of PyTorch for a few rows.
+    index, sequences = rows.numpy(), decoding.tokens.numpy()
+    starts, lengths, limits = (
+        each.numpy()[index].tolist() for each in (decoding.start, decoding.lengths, decoding.limit)
+    )
+    completions = [
+        sequences[row, start:length]
+        for row, start, length in zip(index.tolist(), starts, lengths, strict=True)
+    ]
+    return completions, [limit - length for limit, length in zip(limits, lengths, strict=True)]
 
 
 def shorten(text: str) -> str:

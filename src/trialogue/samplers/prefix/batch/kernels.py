@@ -360,6 +360,19 @@ def mask(log_probs: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.f
 
 
 @compiled
+def count(counts: Ints, owners: Ints, rows: Ints) -> None:
+    """Add 1 to the counter of each row.
+
+    Args:
+        counts: The counters. Modified in place.
+        owners: Counter (rows,) that each row adds to.
+        rows: Row indices (n,).
+    """
+    for row in rows:
+        counts[owners[row]] += 1
+
+
+@compiled
 def mark_unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
     """Set the accumulated log-probability after each appended token to NaN until it is computed.
 

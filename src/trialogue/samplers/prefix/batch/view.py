@@ -60,6 +60,13 @@ class View(Decoding):
         self.waited: Tensor | None = None
 
     @property
+    def cuts(self) -> bool:
+        """Whether top-k, top-p or min-p may remove next tokens of some rows."""
+        if self._truncations is None:
+            return self.shared.cuts
+        return any(truncated.cuts for truncated in self._truncations.values())
+
+    @property
     def tokens(self) -> Tensor:
         """Token ids (rows, capacity) int64 of prompts and completions."""
         return self._rows.tokens
@@ -313,7 +320,7 @@ class View(Decoding):
 
     def count_verifier_calls(self, rows: Tensor) -> None:
         """Count one verifier call for each row in `rows` (n,)."""
-        self.meter.verifier_calls.index_add_(0, self._account.owner[rows], torch.ones_like(rows))
+        kernels.count(self.meter.verifier_calls.numpy(), self._account.owner.numpy(), rows.numpy())
 
     def peek(self, tokens: Tensor, rows: Tensor) -> "View":
         """Return a temporary batch, in which each row is a row of this batch followed by one token.
