@@ -10,7 +10,7 @@ import torch
 from trialogue import enumeration
 from trialogue.samplers.chains.subsets import choose_members
 from trialogue.samplers.cut import Cut
-from trialogue.samplers.exact import digit_products
+from trialogue.samplers.exact import checked_states, row_numbers
 from trialogue.samplers.exact import unmasking_states as exact
 from trialogue.samplers.truncation import temper
 from trialogue.samplers.unmasking import (
@@ -35,9 +35,10 @@ from trialogue.samplers.unmasking import (
 select_positions = ordered._select
 count_random, count_scheduled = RandomSizes.count, Schedule.count
 run_plan, judge, add = ReMDM.plan, Checked._accepts, exact.Exploration.add
-solve, distinct = exact.CheckedExploration.solve, checked._distinct
-find_options, multiply = contract.Planned.options, digit_products.multiply_digits
-outer, receive = digit_products._outer, exact.Exploration._receive
+solve, distinct = checked_states.CheckedExploration.solve, checked._distinct
+find_options, list_sequences = contract.Planned.options, exact.list_sequences
+total_mass, receive = exact.total_mass, exact.Exploration._receive
+number, follow = row_numbers.RowNumbers.number, remasking.Corrected._follow
 
 
 def lowest_scores(state, scores, *rest):
@@ -96,17 +97,27 @@ def never_masked(self, state, plan, conditionals):
     return find_options(self, state, plan._replace(changing=changing), conditionals)
 
 
-def last_digit_first(options):
-    for rows, factors, codes in multiply(options):
-        yield rows, factors[:, ::-1], codes
+def shuffled_factors(options):
+    rows, codes, factors = list_sequences(options)
+    return rows, codes, factors[::-1]
 
 
-def first_digit_highest(options):
-    return outer(options[:, ::-1])
+def first_digit_highest(options, *rest):
+    return total_mass(options[:, ::-1], *rest)
 
 
-def visited_once(self, nodes, masses, expanded):
-    receive(self, nodes, np.minimum(masses, 0.1), expanded)
+def visited_once(self, nodes, masses):
+    receive(self, nodes, np.minimum(masses, 0.1))
+
+
+def first_word_only(self, rows):
+    """Merge rows that agree in their first word, which is the first token."""
+    return number(self, rows[:, :1])
+
+
+def correct_the_first_only(self, state, *rest):
+    after = follow(self, state, *rest)
+    return after._replace(left=after.left.clamp(max=1))
 
 
 def all_tokens(self, tokens, lengths, free, vocab_size):
@@ -128,9 +139,10 @@ def lengths_only(tokens, lengths, starts, vocab_size):
     return distinct(torch.zeros_like(tokens), lengths, starts, vocab_size)
 
 
-def canvas_only(self, state):
+def canvas_only(self, state, stage=0):
     """Merge states that differ in their numbers of passes."""
-    return add(self, Canvas(state.tokens, state.masked, state.masked, torch.zeros_like(state.passes)))
+    canvas = Canvas(state.tokens, state.masked, state.masked, torch.zeros_like(state.passes))
+    return add(self, canvas, stage)
 
 
 MUTANTS = [
@@ -151,8 +163,10 @@ MUTANTS = [
     ("draw-then-select", DrawThenSelect, "step", largest_confidence),
     ("remdm", ReMDM, "plan", masked_prompt),
     ("remdm", contract.Planned, "options", never_masked),
-    ("ordered", exact, "multiply_digits", last_digit_first),
-    ("remdm", digit_products, "_outer", first_digit_highest),
+    ("checked", exact, "list_sequences", shuffled_factors),
+    ("remdm", exact, "total_mass", first_digit_highest),
+    ("ordered", row_numbers.RowNumbers, "number", first_word_only),
+    ("corrected", remasking.Corrected, "_follow", correct_the_first_only),
     ("ordered", exact.Exploration, "_receive", visited_once),
     ("remdm", contract, "flip", lambda p, choose: p > 0.5),
     ("corrected", remasking, "_DRAWING", contract.Drawing(0.5, 1.0)),
@@ -165,8 +179,8 @@ MUTANTS = [
     ("checked", checked, "ends", lambda tokens, eos: torch.full_like(tokens[:, 0], tokens.shape[1])),
     ("checked", checked, "choose_members", lambda sets, sizes, choose: sets & (sizes > 0)[:, None]),
     ("checked-partial", Checked, "_accepts", all_tokens),
-    ("checked-partial", exact.CheckedExploration, "solve", never_the_last_rejection),
-    ("checked", exact.CheckedExploration, "solve", one_rejection_less),
+    ("checked-partial", checked_states.CheckedExploration, "solve", never_the_last_rejection),
+    ("checked", checked_states.CheckedExploration, "solve", one_rejection_less),
     ("checked", checked, "_distinct", lengths_only),
 ]
 """Kind of sampler, object, attribute and faulty replacement."""

@@ -18,6 +18,7 @@ from trialogue.data import Ising, PottsChain, Table
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, numpy_generator
 from trialogue.samplers import ChainRule
+from trialogue.samplers.chains.subsets import choose_members as choose_members_of
 from trialogue.samplers.exact import kullback_leibler, total_variation
 from trialogue.samplers.exact.unmasking_states import Exploration
 from trialogue.samplers.unmasking import (
@@ -37,6 +38,7 @@ from trialogue.samplers.unmasking import (
     ReMDM,
     Schedule,
     Threshold,
+    checked,
     text_log_probs,
 )
 from trialogue.samplers.unmasking.contract import Planned
@@ -153,7 +155,8 @@ def difference(sampler, model, prompt):
     """
     expected, passes = naive_distribution(sampler, model, prompt)
     differences = []
-    for is_planned in [Exploration._is_planned, lambda *_: False][: 1 + isinstance(sampler, Planned)]:
+    planned = isinstance(getattr(sampler, "sampler", sampler), Planned)
+    for is_planned in [Exploration._is_planned, lambda *_: False][: 1 + planned]:
         with mock.patch.object(Exploration, "_is_planned", is_planned):
             found = exact_distribution(sampler, model, prompt=prompt)
         masses = {**found.probabilities, None: found.rejected}
@@ -324,6 +327,29 @@ def test_small_sequences_take_little_time():
     # The states do not depend on the remaining rejections, nor on which positions are masked again.
     checked = Checked(lambda text: sum(text) % 2 == 0, remask=2)
     assert exact_distribution(checked, model).states == 4**6 - 3**6
+
+
+def test_canvases_are_evaluated_once_and_judged_texts_are_masked_again_once():
+    evaluated, model = [], RandomConditionals(0, 2, 4)
+
+    def count(tokens, masked):
+        evaluated.append(len(tokens))
+        return RandomConditionals.log_probs(model, tokens, masked)
+
+    with mock.patch.object(model, "log_probs", count):
+        exact_distribution(ReMDM(5, 0.5), model)
+    # Each canvas with a masked position, and the complete texts, which a later pass may mask again.
+    assert sum(evaluated) == 3**4
+    chosen = []
+
+    def choose_members(sets, sizes, choose):
+        chosen.append(int((sizes > 0).sum()))
+        return choose_members_of(sets, sizes, choose)
+
+    with mock.patch.object(checked, "choose_members", choose_members):
+        exact_distribution(Checked(lambda text: False, remask=1), model)
+    # Each of the 16 texts has one outcome for each of its 4 positions, however it was completed.
+    assert sum(chosen) == 16 * 4
 
 
 def test_bad_input_has_one_clear_message():

@@ -5,7 +5,6 @@ users run. If `step` carries out a plan (`Planned`), only the plan runs in this 
 positions are multiplied.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from trialogue.oracles import Masked
+from trialogue.samplers.exact.checked_states import CheckedExploration
 from trialogue.samplers.exact.elimination import require_distribution
-from trialogue.samplers.exact.unmasking_states import CheckedExploration, Exploration, Sequence_
+from trialogue.samplers.exact.unmasking_states import Exploration, Sequence_
 from trialogue.samplers.unmasking.checked import ends
 from trialogue.samplers.unmasking.contract import Unmasking, require_unmasking
 from trialogue.samplers.unmasking.engine import prompt_canvas, require_masked
@@ -88,18 +88,18 @@ def unmasking_distribution(
             if chain.returns:
                 chain = Exploration(sampler, oracle, max_states, stores_moves=True)
                 _explore(chain, start, bar)
-    visits, masses, never_ends = chain.solve()
-    require_distribution("probabilities", masses.tolist(), never_ends)
+    costs = chain.solve()
+    require_distribution("probabilities", costs.masses.tolist(), costs.never_ends)
     probabilities = dict[Sequence_, float]()
-    for text, mass in zip(chain.outputs, masses.tolist(), strict=True):
+    for text, mass in zip(chain.outputs, costs.masses.tolist(), strict=True):
         if text is not None:
             end = int(ends(torch.tensor([text]), eos)[0])
             probabilities[text[:end]] = probabilities.get(text[:end], 0.0) + mass
     return UnmaskingDistribution(
         probabilities=probabilities,
-        rejected=float(masses[0]),
-        expected_passes=math.fsum(visits),
-        expected_positions=float(visits @ chain.positions),
+        rejected=float(costs.masses[0]),
+        expected_passes=costs.passes,
+        expected_positions=costs.positions,
         states=chain.states,
     )
 

@@ -13,6 +13,7 @@ from trialogue.samplers.chains.subsets import choose_members
 from trialogue.samplers.prefix.values import values
 from trialogue.samplers.unmasking.contract import Unmasking, require_unmasking, where
 from trialogue.samplers.unmasking.ordered import Ordered
+from trialogue.samplers.unmasking.stages import Stage, Staged, WrappedStage, stages_of
 from trialogue.validation import Count, Natural, validated
 from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
@@ -41,7 +42,7 @@ class CheckedState(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class Checked(Unmasking[CheckedState]):
+class Checked(Staged[CheckedState]):
     """Judge each text by a verifier, and mask random positions of rejected texts again.
 
     The wrapped sampler then reveals these positions, and treats all other positions as its prompt. If all positions are
@@ -84,18 +85,13 @@ class Checked(Unmasking[CheckedState]):
         left = torch.full_like(tokens[:, 0], self.quota)
         return CheckedState(inner.tokens, masked, masked, inner, left, torch.zeros_like(masked[:, 0]))
 
-    def step(self, state: CheckedState, conditionals: Tensor, choose: Choose) -> CheckedState:
-        """Take a pass of the wrapped sampler, judge the texts, and mask positions of rejected ones.
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the stages of the wrapped sampler, and the judgement of the texts."""
+        return (*map(WrappedStage, stages_of(self.sampler)), self._judge)
 
-        Args:
-            state: State before the pass.
-            conditionals: Log-probabilities (rows, length, vocab) of the model.
-            choose: Source of randomness.
-
-        Returns:
-            The state after the pass.
-        """
-        inner = self.sampler.step(state.inner, conditionals, choose)
+    def _judge(self, state: CheckedState, conditionals: Tensor, choose: Choose) -> CheckedState:
+        """Judge the texts after a pass of the wrapped sampler, and mask positions of rejected ones."""
+        inner = state.inner
         complete = self.sampler.finished(inner)
         judged = torch.ones_like(complete)
         rows = judged.nonzero()[:, 0] if self.partial else complete.nonzero()[:, 0]

@@ -13,13 +13,11 @@ from trialogue.samplers.unmasking.contract import (
     Plan,
     Planned,
     Unmasking,
-    choose_for,
-    put,
     require_unmasking,
-    select,
     where,
 )
 from trialogue.samplers.unmasking.ordered import Ordered
+from trialogue.samplers.unmasking.stages import Stage, Staged, WrappedStage, stages_of
 from trialogue.validation import Count, NonNegative, PositiveShare, Share, validated
 
 
@@ -106,7 +104,7 @@ class CorrectedState(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class Corrected(Unmasking[CorrectedState]):
+class Corrected(Staged[CorrectedState]):
     """Run a sampler, then draw each position again given all others, from left to right (sweeps of Gibbs sampling).
 
     A correction masks one position in one pass and draws it in the next. If the conditionals belong to a joint
@@ -128,36 +126,35 @@ class Corrected(Unmasking[CorrectedState]):
         inner = self.sampler.init(tokens, masked)
         return CorrectedState(inner.tokens, masked, masked, inner, self.sweeps * masked.sum(1))
 
-    def step(self, state: CorrectedState, conditionals: Tensor, choose: Choose) -> CorrectedState:
-        """Take a pass of the first sampler, or correct one position.
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the stages of the first sampler with the draws of positions, and the choice of the next position."""
+        first, *rest = stages_of(self.sampler)
+        return (
+            WrappedStage(first, self._runs_first, self._draw),
+            *(WrappedStage(stage, self._runs_first) for stage in rest),
+            self._follow,
+        )
 
-        Args:
-            state: State before the pass.
-            conditionals: Log-probabilities (rows, length, vocab) of the model.
-            choose: Source of randomness.
+    def _runs_first(self, state: CorrectedState) -> Tensor:
+        """Return the rows (rows,) bool whose first sampler has not finished."""
+        return state.left == self.sweeps * state.free.sum(1)
 
-        Returns:
-            The state after the pass.
-        """
-        size = state.free.sum(1)
-        started = state.left < self.sweeps * size
-        first, rest = (~started).nonzero()[:, 0], started.nonzero()[:, 0]
-        inner, drawn = state.inner, state.tokens.clone()
-        if len(first):
-            part = self.sampler.step(select(inner, first), conditionals[first], choose_for(first, choose))
-            inner = put(inner, first, part)
-        if len(rest):
-            drawn[rest] = _DRAWING.draw(
-                state.tokens[rest], state.masked[rest], conditionals[rest], choose_for(rest, choose)
-            )
-        tokens = torch.where(started[:, None], drawn, inner.tokens)
-        masked = inner.masked & ~started[:, None]
-        ready = (started | self.sampler.finished(inner)) & (state.left > 0)
+    def _draw(self, state: CorrectedState, conditionals: Tensor, choose: Choose) -> CorrectedState:
+        """Draw the masked position."""
+        tokens = _DRAWING.draw(state.tokens, state.masked, conditionals, choose)
+        return state._replace(tokens=tokens, masked=torch.zeros_like(state.masked))
+
+    def _follow(self, state: CorrectedState, conditionals: Tensor, choose: Choose) -> CorrectedState:
+        """Mask the next position of complete texts."""
+        del conditionals, choose
+        size, started = state.free.sum(1), ~self._runs_first(state)
+        ready = (started | self.sampler.finished(state.inner)) & (state.left > 0)
         # The positions of a sweep follow each other. After the last one, nothing is masked.
         following = (self.sweeps * size - state.left) % size.clamp_min(1)
-        masked |= ready[:, None] & state.free & (state.free.cumsum(1) - 1 == following[:, None])
-        tokens = tokens.masked_fill(masked, 0)
-        inner = where(ready | started, self.sampler.init(tokens, masked), inner)
+        next_one = state.free & (state.free.cumsum(1) - 1 == following[:, None])
+        masked = state.masked | ready[:, None] & next_one
+        tokens = state.tokens.masked_fill(masked, 0)
+        inner = where(ready | started, self.sampler.init(tokens, masked), state.inner)
         return CorrectedState(tokens, masked, state.free, inner, state.left - ready.long())
 
     def finished(self, state: CorrectedState) -> Tensor:

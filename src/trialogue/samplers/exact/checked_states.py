@@ -1,0 +1,81 @@
+"""Enumeration of the states of `Checked`, whose verifier masks positions of rejected texts again."""
+
+from typing import Any, TypeGuard
+
+import numpy as np
+import torch
+
+from trialogue.oracles import Masked
+from trialogue.samplers.exact.unmasking_states import Costs, Exploration, joined
+from trialogue.samplers.unmasking.checked import Checked
+from trialogue.samplers.unmasking.contract import Unmasking, select
+
+_SMALLEST = 1e-18
+"""Probability below which the rest of a chain is neglected."""
+_MOST_STAGES = 100_000
+"""Largest number of stages between two rejections. If more are needed, the probabilities do not sum to one."""
+
+
+class CheckedExploration(Exploration):
+    """Enumeration of the states of `Checked`, in which the number of remaining rejections is one or zero.
+
+    A step is the same for all positive numbers of remaining rejections. States that differ only in this number are
+    therefore merged, and explored with one rejection left. `solve` then runs the chain once for each number of
+    rejections. Each run starts from the states in which the texts of the previous run were masked again.
+
+    If prefixes are judged, a rejected prefix is kept when no rejection is left. These steps differ, so the states
+    without a remaining rejection are explored, too.
+    """
+
+    def __init__(self, sampler: Checked, model: Masked, max_states: int) -> None:
+        super().__init__(sampler, model, max_states, stores_moves=True)
+        self._quota, self._partial = sampler.quota, sampler.partial
+        self._left = np.zeros(0, np.int64)
+        # Rejections after which further ones are possible, and the last one if prefixes are judged.
+        self._rejections: list[tuple[Any, Any, Any]] = []
+        self._last_rejections: list[tuple[Any, Any, Any]] = []
+
+    @staticmethod
+    def applies(sampler: Unmasking[Any]) -> TypeGuard[Checked]:
+        """Return whether the sampler is a `Checked` that masks positions of rejected texts again."""
+        return type(sampler) is Checked and sampler.quota > 0
+
+    def add(self, state: Any, stage: int = 0) -> Any:
+        """Return the node (rows,) of each row's state, with at most one rejection left. See `Exploration.add`."""
+        state = state._replace(left=state.left.clamp(max=1))
+        first, nodes = self._nodes, super().add(state, stage)
+        self._left = np.pad(self._left, (0, self._nodes - first))
+        self._left[nodes] = state.left.cpu().numpy()
+        return nodes
+
+    def _take(self, stage: int, sources: Any, weights: Any, after: Any) -> None:
+        rejected = after.left.cpu().numpy() < self._left[sources]
+        judged = select(after, torch.from_numpy(~rejected).to(after.left.device))
+        self._record(sources[~rejected], self._classify(stage, judged), weights[~rejected])
+        again = select(after, torch.from_numpy(rejected).to(after.left.device))
+        sources, weights = sources[rejected], weights[rejected]
+        if self._partial:
+            self._last_rejections.append((sources, self._classify(stage, again), weights))
+        again = again._replace(left=torch.ones_like(again.left))
+        self._rejections.append((sources, self._classify(stage, again), weights))
+
+    def solve(self) -> Costs:
+        """Return the expected numbers of visits, and the probabilities of the outputs."""
+        (node, output, ending), rejections = joined(self._ends), self._matrix(self._rejections)
+        moves, again = self._matrix(self._moves).T.tocsr(), rejections.T.tocsr()
+        last = self._matrix(self._last_rejections).T.tocsr() if self._partial else again
+        total, entered, visits = np.zeros(self._nodes), np.zeros(self._nodes), np.zeros(self._nodes)
+        entered[0] = 1.0
+        for left in range(self._quota, -1, -1):
+            visits = np.zeros(self._nodes)
+            for _ in range(_MOST_STAGES):
+                if entered.sum() <= _SMALLEST:
+                    break
+                visits += entered
+                entered = moves @ entered
+            total += visits
+            entered = (last if left == 1 else again) @ visits
+        masses = np.bincount(output, total[node] * ending, len(self._outputs)).astype(np.float64)
+        # With prefixes, no further rejection happens in the last run.
+        masses[0] += visits @ rejections.sum(1)
+        return self._costs(total, masses, 0.0)
