@@ -34,6 +34,9 @@ class ReMDM(Planned):
     The code of the paper removes the token that crosses `top_p`, and takes the most probable tokens in an additional
     last pass. Here, truncation keeps the crossing token, as elsewhere in the package, and all tokens are drawn.
 
+    The variant ReMDM-conf is not available. Its probability of masking a token depends on the token's probability when
+    it was drawn, which the state would have to contain, so that equal canvases would not be equal states.
+
     Args:
         passes: Number T of passes (default: 8).
         eta: Strength of the remasking. At 0, this is ancestral sampling of masked diffusion (default: 0.02).
