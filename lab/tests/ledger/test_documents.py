@@ -53,6 +53,12 @@ def test_templates_contain_estimates_statistics_and_counts(ledger_entries):
     assert share.endswith("%")
 
 
+def test_templates_contain_the_interval_of_a_claim_and_its_meaning(ledger_entries):
+    described = fill('{{ interval("dyck-copying", "attention-of-one-layer-says-nothing") }}', ledger_entries)
+    assert described.startswith("0 [0, 0.119]: fraction copied")
+    assert not fill('{{ interval("dyck-backtracking", "no-such-claim") }}', ledger_entries).strip()
+
+
 def test_a_statistic_equals_the_estimate_of_its_claim(ledger_entries):
     ratio, estimate = fill(
         '{{ number("interaction-order", "standing at two bodies") | digits(6) }} '

@@ -7,6 +7,7 @@ A template is a Markdown text with Jinja expressions:
     {{ claim("dyck-backtracking", "forced-backtrack").estimate | points }}       estimate of a claim, in points
     {{ claim("dyck-backtracking", "forced-backtrack") | noted }}                 verdict on a claim and its remarks
     {{ claim("dyck-backtracking", "forced-backtrack") | answered }}              verdict, with its interval if undecided
+    {{ interval("dyck-backtracking", "forced-backtrack") }}                      number of a claim, interval and meaning
     {{ count("dyck-backtracking", "published", "holds") }}                       number of claims (None for any)
     {{ statement_count("dyck-backtracking", "refuted", "thesis") }}              number of statements (None for any)
     {{ totals() }}                                                               table of all totals
@@ -36,7 +37,8 @@ from trialogue_lab.ledger.claims.claims import Origin
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.claims.verdicts import Verdict
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN
-from trialogue_lab.ledger.entries import Entry
+from trialogue_lab.ledger.entries import Entry, ledger_records
+from trialogue_lab.ledger.pages.claim_tables import format_numbers
 from trialogue_lab.ledger.summary import Families, LedgerAnswer, families, statements, totals_table
 
 WIDTH = 120
@@ -204,6 +206,13 @@ class _TemplateFunctions:
             if verdict.claim.id == identity:
                 return verdict
         raise InputError("claim", identity, f"the study {study} has no such claim")
+
+    def interval(self, study: str, identity: str) -> str:
+        """Return the number of a claim with its interval and meaning. Empty if either is unknown."""
+        for record in ledger_records([self._entry(study)]):
+            if record["claim"] == identity and record["estimate"] is not None and record["measured"]:
+                return f"{format_numbers(record)}: {record['measured']}"
+        return ""
 
     def count(
         self,
