@@ -26,7 +26,7 @@ from trialogue_lab.ledger import (
     totals,
 )
 from trialogue_lab.ledger.claims.answers import LATE, ORIGINS
-from trialogue_lab.ledger.claims.verdicts import Answer
+from trialogue_lab.ledger.claims.verdicts import Answer, Verdict
 from trialogue_lab.ledger.claims.withdrawn import read_withdrawn
 from trialogue_lab.ledger.counts import families_of
 from trialogue_lab.ledger.pages import terminal
@@ -266,6 +266,27 @@ def test_verbose_only_adds_lines(entry: Entry) -> None:
     more = next(verdict.claim for verdict in titled.verdicts if verdict.claim.id == "more-heads")
     assert (
         f"source: {more.source} claim: more-heads (5 × draw) registered statement: {more.statement}" in added
+    )
+
+
+def test_similar_claims_share_their_texts(plain: Entry) -> None:
+    coin = plain.verdicts[0]
+    claims = [
+        replace(coin.claim, id=name, title=name, measured="share of heads") for name in ("A", "B", "C", "D")
+    ]
+    verdicts = [replace(coin, claim=claim, remarks=()) for claim in claims]
+    noted = replace(verdicts[3], remarks=("undecided if draw 1 is left out",))
+
+    def count(*chosen: Verdict, verbose: bool = False) -> int:
+        text = print_entry(replace(plain, verdicts=chosen), verbose=verbose)
+        assert all(f" {verdict.claim.title}\n" in text for verdict in chosen)
+        return text.count("measured: share of heads")
+
+    assert count(*verdicts) == count(*verdicts[:3]) == 1
+    assert count(*verdicts[:3], noted) == count(*verdicts[:2]) == 2
+    assert count(*verdicts[:3], verbose=True) == 3
+    assert "3 claims, each holds if > 0.5*; measured" in print_entry(
+        replace(plain, verdicts=tuple(verdicts[:3]))
     )
 
 

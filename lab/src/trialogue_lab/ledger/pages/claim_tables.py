@@ -16,6 +16,9 @@ ANSWERS = ("refuted", "undecided", "altered since the run", "not tested", "holds
 INDENT = 12
 """Width of the column of verdicts."""
 
+_SIMILAR = 3
+"""Smallest number of claims with the same texts that are listed as a group."""
+
 _HEADINGS: dict[Origin, str] = {"published": "Claims of the publication", "ours": "Claims of this project"}
 _SIGNS = {"above": ">", "below": "<", "equal": "="}
 _MEASURED = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)\.?$")
@@ -149,15 +152,39 @@ def _list_claims(records: Sequence[Record], width: int, verbose: bool) -> list[s
     lines = [line for text in texts if text for line in wrap_words(text, width)]
     lines += [""] if lines else []
     notes: dict[str, int] = {}
+    marked = []
     for record, setting in sorted(
         zip(records, settings, strict=True), key=lambda pair: ANSWERS.index(pair[0]["verdict"])
     ):
         note = " ".join(setting[len(common) :])
-        mark = f" [{notes.setdefault(note, len(notes) + 1)}]" if note else ""
-        lines.append(format_claim(record, width, mark, verbose=verbose))
+        marked.append((record, f" [{notes.setdefault(note, len(notes) + 1)}]" if note else ""))
+    groups: dict[object, list[tuple[Record, str]]] = {}
+    for place, (record, mark) in enumerate(marked):
+        is_alone = verbose or _list_notes(record, verbose) or not find_measured(record)
+        groups.setdefault(place if is_alone else _common_texts(record), []).append((record, mark))
+    for group in groups.values():
+        if len(group) >= _SIMILAR:
+            lines.append(_format_similar(group, width))
+        else:
+            lines += [format_claim(record, width, mark, verbose=verbose) for record, mark in group]
     return lines + [
         line for note, number in notes.items() for line in wrap_words(f"[{number}] {note}", width)
     ]
+
+
+def _common_texts(record: Record) -> tuple[str, ...]:
+    """Return the verdict and the texts that similar claims share: criterion, measured number and publication."""
+    return (record["verdict"], f"each holds if {format_criterion(record)}", *_list_details(record))
+
+
+def _format_similar(group: Sequence[tuple[Record, str]], width: int) -> str:
+    """Return claims with the same `_common_texts`, which are printed once, and the marks after their titles."""
+    verdict, *common = _common_texts(group[0][0])
+    lines = wrap_words(f"{len(group)} claims, {'; '.join(common)}", width - INDENT)
+    for record, mark in group:
+        lines += wrap_words(f"- {record['title'] or record['statement']}{mark}", width - INDENT)
+        lines.append(f"  {format_numbers(record)}")
+    return f"{_shorten_verdict(verdict):{INDENT}}" + f"\n{INDENT * ' '}".join(lines)
 
 
 def format_claim(
@@ -173,11 +200,7 @@ def format_claim(
         verbose: Add id, source, registered statement and all remarks (default: False).
     """
     room = width - INDENT
-    # The publication does not make the claims of this project, but it may say something on the same question.
-    says = "published" if record["origin"] == "published" else "publication says"
-    measured = find_measured(record)
-    details = [f"measured: {measured}"] if measured else []
-    details += [] if record["published"] == NOT_PRINTED else [f"{says}: {record['published']}"]
+    details = _list_details(record)
     joined = "; ".join(details)
     texts = (
         f"{record['title'] or record['statement']}{mark}",
@@ -189,8 +212,20 @@ def format_claim(
         *more,
     )
     lines = [line for text in texts for line in wrap_words(text, room)]
-    verdict = "altered" if record["verdict"].startswith("altered") else record["verdict"]
-    return f"{verdict:{INDENT}}" + f"\n{INDENT * ' '}".join(lines)
+    return f"{_shorten_verdict(record['verdict']):{INDENT}}" + f"\n{INDENT * ' '}".join(lines)
+
+
+def _shorten_verdict(verdict: str) -> str:
+    return "altered" if verdict.startswith("altered") else verdict
+
+
+def _list_details(record: Record) -> list[str]:
+    """Return what the number of a claim measures, and what the publication says."""
+    # The publication does not make the claims of this project, but it may say something on the same question.
+    says = "published" if record["origin"] == "published" else "publication says"
+    measured = find_measured(record)
+    details = [f"measured: {measured}"] if measured else []
+    return details + ([] if record["published"] == NOT_PRINTED else [f"{says}: {record['published']}"])
 
 
 def find_measured(record: Record) -> str:
