@@ -186,14 +186,6 @@ def main() -> None:
         for batch, mean in zip(BATCHES, means, strict=True):
             record.add(contender, mean, what="mean CPU µs per token", batch=batch)
         table.add_row(contender, *(f"{mean:.0f}" for mean in means))
-    for name in TASKS:
-        print(
-            name,
-            {
-                f"{contender}, {batch}": round(values[list(TASKS).index(name)])
-                for (batch, contender), values in found.items()
-            },
-        )
     console.print(table)
     if arguments.record:
         record.write()

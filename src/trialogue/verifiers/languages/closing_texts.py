@@ -6,6 +6,7 @@ A mask that keeps only tokens after which such a text fits into the remaining to
 import json
 from collections import OrderedDict
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 from llguidance import LLMatcher
@@ -48,7 +49,8 @@ class ClosingTexts:
         self._keys = (
             None if names is None else [f"{json.dumps(name)[1:]}:".encode() for name in sorted(names)]
         )
-        self._bytes, self._spellings = tokenization.token_bytes, token_spellings(tokenization)
+        self._bytes = tokenization.token_bytes
+        self._count = lru_cache(maxsize=_MAX_TEXTS)(token_spellings(tokenization).count)
         self._texts = OrderedDict[bytes, bytes | None]()
         self._tables = OrderedDict[tuple[bytes, bytes, KeyState | None], Costs]()
 
@@ -69,7 +71,7 @@ class ClosingTexts:
     def cost(self, text: bytes) -> int:
         """Return the number of tokens of a short completion of a text, `NEVER` if none was found."""
         closing = self.closing(text)
-        count = None if closing is None else self._spellings.count(closing)
+        count = None if closing is None else self._count(closing)
         return NEVER if count is None else count
 
     def costs(self, text: bytes, viable: NDArray[np.bool_]) -> Costs:
@@ -94,15 +96,23 @@ class ClosingTexts:
         matcher = self._start.deep_copy()
         matcher.try_consume_tokens(list(text))
         counts = (
-            {kept: self._spellings.count(closing[len(closing) - kept :]) for kept in range(len(closing) + 1)}
+            {kept: self._count(closing[len(closing) - kept :]) for kept in range(len(closing) + 1)}
             if closing is not None
             else {}
         )
         in_string = state is not None and state.begun is not None
+        value = state if state is not None and state.begun == b"" and not state.is_key else None
+        # A part of a string that is not a key adds no keys.
+        repeats_closing = value is not None and closing is not None and value.advance(closing) is None
         for token in np.flatnonzero(viable).tolist():
             own = self._bytes[token]
             rest = None if closing is None else _common_closing(matcher, own, closing, in_string)
-            repeats = rest is not None and state is not None and state.advance(own + rest) is None
+            if rest is None or state is None:
+                repeats = False
+            elif value is not None and b'"' not in own and b"\\" not in own:
+                repeats = repeats_closing
+            else:
+                repeats = state.advance(own + rest) is None
             if rest is not None and not repeats:
                 count = counts[len(rest)]
             elif in_string and b'"' not in own and not repeats:
