@@ -16,7 +16,7 @@ from samplers.unmasking.naive_passes import RandomConditionals, naive_distributi
 from trialogue import exact_distribution, unmask
 from trialogue.data import Ising, PottsChain, Table
 from trialogue.errors import InputError
-from trialogue.randomness import Streams, numpy_generator
+from trialogue.randomness import Streams, generator, numpy_generator
 from trialogue.samplers import ChainRule
 from trialogue.samplers.chains.subsets import choose_members as choose_members_of
 from trialogue.samplers.exact import kullback_leibler, total_variation
@@ -350,6 +350,20 @@ def test_canvases_are_evaluated_once_and_judged_texts_are_masked_again_once():
         exact_distribution(Checked(lambda text: False, remask=1), model)
     # Each of the 16 texts has one outcome for each of its 4 positions, however it was completed.
     assert sum(chosen) == 16 * 4
+
+
+@pytest.mark.parametrize("vocab_size", [1, 2, 255, 256, 700])
+@pytest.mark.parametrize("order", [Entropy(), Margin()])
+def test_scores_in_single_precision_equal_those_in_double_precision(order, vocab_size):
+    logits = torch.randn(3, 5, vocab_size, generator=generator(vocab_size)).mul_(4)
+    logits[0, 0, 1:] = -torch.inf
+    logits[1, :, -1] = logits[1].amax(1)
+    log_probs = logits.double().log_softmax(2)
+    found, expected = order.scores(log_probs.float()), order.scores(log_probs)
+    assert found.shape == expected.shape
+    assert (found - expected).abs().max() < 2e-5
+    if vocab_size > 1:
+        assert expected.std() > 0.01
 
 
 def test_bad_input_has_one_clear_message():

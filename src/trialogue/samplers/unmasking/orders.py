@@ -8,14 +8,12 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.samplers.unmasking.compiled_scores import score_rows, write_margins, write_negative_entropies
 from trialogue.samplers.unmasking.contract import rounded
 from trialogue.validation import Different, Natural, validated
 
 Ties = Literal["first", "random"]
 """Which of several positions with equal scores comes first: the lowest one, or a uniformly random one."""
-
-_ENTRIES_AT_ONCE = 2**19
-"""Number of log-probabilities of which the entropies are computed at once."""
 
 
 class Order(ABC):
@@ -110,11 +108,10 @@ class Entropy(Order):
 
     def scores(self, conditionals: Tensor) -> Tensor:
         """Return minus the entropy in nats at each position, (rows, length), given `conditionals`."""
-        # Bounded logarithms avoid the product of 0 and infinity. Small parts stay in the cache, and `softmax` is faster
-        # than `exp`.
-        parts = conditionals.flatten(0, 1).split(max(1, _ENTRIES_AT_ONCE // conditionals.shape[2]))
-        entropies = [part.softmax(1).mul_(part.clamp_min(-1e9)).sum(1) for part in parts]
-        return rounded(torch.cat(entropies).view(conditionals.shape[:2]))
+        if _is_compiled(conditionals):
+            return rounded(score_rows(write_negative_entropies, conditionals))
+        # Bounded logarithms avoid the product of 0 and infinity.
+        return rounded((conditionals.exp() * conditionals.clamp_min(-1e9)).sum(2))
 
 
 @validated
@@ -131,5 +128,12 @@ class Margin(Order):
 
     def scores(self, conditionals: Tensor) -> Tensor:
         """Return the difference of the two highest probabilities, (rows, length), given `conditionals`."""
+        if _is_compiled(conditionals):
+            return rounded(score_rows(write_margins, conditionals))
         largest = conditionals.topk(min(2, conditionals.shape[2])).values.exp()
         return rounded(largest[:, :, 0] - largest[:, :, 1:].sum(2))
+
+
+def _is_compiled(conditionals: Tensor) -> bool:
+    """Return whether scores are computed by compiled functions: in single precision on the CPU."""
+    return conditionals.dtype == torch.float32 and conditionals.device.type == "cpu"
