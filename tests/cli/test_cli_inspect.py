@@ -274,13 +274,35 @@ def test_a_conclusion_needs_disjoint_intervals(model, control, words):
     assert words in describe_conclusion("copying", series(*model), series(*control) if control else None)
 
 
-def test_copying_names_the_distances_with_the_largest_and_the_smallest_share():
-    shares = (Point(0.1, 0.0, 0.2, 4), Point(0.75, 0.5, 1.0, 16), Point(0.5, at=64))
-    curve = Quantity(name="copied", points=shares, along="tokens")
-    series = Series("x", [single_quantity("mean", Point(0.45), finding="It copies {}"), curve])
-    assert describe_conclusion("copying", series, None).endswith(
-        "The fraction is largest at distance 16 (0.750 [0.500, 1]) and smallest at distance 4 (0.100 [0, 0.200])."
-    )
+@pytest.mark.parametrize(
+    ("control", "words"),
+    [
+        (
+            (0.3, 0.1, 0.3),
+            "at a distance of 16 and 64 tokens (most at 64 tokens: 0.800 [0.600, 0.900]), and not measurably better "
+            "at 4.",
+        ),
+        ((0.3, 0.0, 1.0), "it copies better than random weights, because the intervals overlap there."),
+        (
+            (0.6, 0.5, 0.7),
+            "At no single distance does this run show that it copies better than random weights.",
+        ),
+        ((0.6, None, None), "Without intervals, chance is not excluded."),
+        (
+            (0.55, 0.5, 0.58),
+            "at a distance of 64 tokens (0.800 [0.600, 0.900]), and not measurably better at 4 and 16.",
+        ),
+        ((0.0, 0.0, 0.0), "at a distance of 4, 16 and 64 tokens (most at 64 tokens: 0.800 [0.600, 0.900])."),
+    ],
+)
+def test_copying_names_the_distances_at_which_the_model_is_better(control, words):
+    def series(*shares):
+        curve = Quantity(name="copied", points=shares, along="tokens")
+        return Series("x", [single_quantity("mean", Point(0.45), finding="It copies {}"), curve])
+
+    model = series(Point(0.2, 0.1, 0.3, 4), Point(0.5, 0.4, 0.6, 16), Point(0.8, 0.6, 0.9, 64))
+    random = series(*(Point(*control, at) for at in (4, 16, 64)))
+    assert describe_conclusion("copying", model, random).endswith(words)
 
 
 @pytest.mark.parametrize(

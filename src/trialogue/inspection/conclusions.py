@@ -224,16 +224,43 @@ def _describe_context(model: Series, control: Series | None) -> str:
 
 
 def _describe_copying(model: Series, control: Series | None) -> str:
-    """Compare the mean over the distances, and name the distances with the largest and the smallest fraction."""
+    """Compare the mean over the distances, and name the distances at which the model copies better."""
     stated = _describe_number("copying", model, control)
-    curve = next((one for one in model.quantities if one.name == "copied" and one.along), None)
-    if curve is None or len(curve.points) < 2:
-        return stated
-    best, worst = (choose(curve.points, key=lambda point: point.value) for choose in (max, min))
-    return (
-        f"{stated} The fraction is largest at distance {best.at:g} ({format_point(best)}) and smallest at distance "
-        f"{worst.at:g} ({format_point(worst)})."
+    curve, other = (
+        next((quantity for quantity in one.quantities if quantity.name == "copied" and quantity.along), None)
+        if one
+        else None
+        for one in (model, control)
     )
+    if curve is None or other is None or len(curve.points) < 2:
+        return stated
+    random = {point.at: point for point in other.points}
+    orders = {point: _compare(point, random[point.at]) for point in curve.points if point.at in random}
+    better = [point for point, order in orders.items() if order == "higher"]
+    if not better and "unknown" in orders.values():
+        return stated
+    if not better:
+        reason = ", because the intervals overlap there" if set(orders.values()) == {"overlap"} else ""
+        return (
+            f"{stated} At no single distance does this run show that it copies better than {CONTROL}{reason}."
+        )
+    best = max(better, key=lambda point: point.value)
+    most = (
+        f"(most at {best.at:g} tokens: {format_point(best)})"
+        if len(better) > 1
+        else f"({format_point(best)})"
+    )
+    sentence = (
+        f"{stated} It copies better than {CONTROL} at a distance of {_list_distances(better)} tokens {most}"
+    )
+    rest = [point for point in orders if point not in better]
+    return f"{sentence}, and not measurably better at {_list_distances(rest)}." if rest else f"{sentence}."
+
+
+def _list_distances(points: Sequence[Point]) -> str:
+    """Return the distances of points as text, for example "4, 16 and 64"."""
+    *others, last = [f"{point.at:g}" for point in points]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _describe_decoding(model: Series, _: Series | None) -> str:
