@@ -18,9 +18,8 @@ from trialogue.validation import Count, Natural, validated
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from trialogue.generation.verifiers.specs import ConstraintSettings
+    from trialogue.generation.verifiers.specs import BuiltVerifier, ConstraintSettings
     from trialogue.models.hub.pretrained_masked import PretrainedMasked
-    from trialogue.oracles import Verifier
     from trialogue.samplers.unmasking import Unmasking
 
 PREFIX = "unmasking:"
@@ -92,10 +91,14 @@ class MaskedInputs:
 @validated
 @dataclass(frozen=True)
 class CheckedSettings:
-    """Options on rejected texts. Verifiers judge the text that fills the masks, which must follow each other."""
+    """Options on rejected texts. Verifiers judge the text that fills the masks, which must follow each other.
 
-    quota: Annotated[Natural, arg(metavar="N")] = 10
-    """Mask positions of a rejected text again at most N times. The next rejection is final."""
+    Without these options, --regex and --choice exclude tokens instead, so that no text is rejected.
+    """
+
+    quota: Annotated[Natural | None, arg(metavar="N")] = None
+    """Reject texts, and mask positions of a rejected text again at most N times. The next rejection is final (default:
+    10 for functions)."""
     remask: Annotated[Count | None, arg(metavar="N")] = None
     """Mask N random positions of a rejected text again, which is faster but biases the distribution (default: all)."""
 
@@ -173,7 +176,7 @@ def generate_by_unmasking(words: Sequence[str]) -> None:
         batch_size=inputs.batch_size,
         remote_code=inputs.trust_remote_code,
     )
-    judge = _load_verifier(rule, model) if rule.specs else None
+    built = _load_verifiers(rule, model) if rule.specs else []
     lines, accepted = [], 0
     for number, prompt in enumerate(inputs.prompt):
         tokens = model.masked_prompt(prompt, inputs.max_new_tokens)
@@ -182,7 +185,7 @@ def generate_by_unmasking(words: Sequence[str]) -> None:
             raise InputError("prompt", prompt, hint)
         samples = unmask(
             model,
-            sampler if judge is None else _check(judge, sampler, rule, repair, model, prompt, tokens),
+            _constrain(sampler, built, rule, repair, model, prompt, tokens) if built else sampler,
             tokens[None],
             num_samples=inputs.n,
             seed=derive_seed(inputs.seed, "prompt", number),
@@ -200,7 +203,7 @@ def generate_by_unmasking(words: Sequence[str]) -> None:
                 "passes": int(samples.passes[sample]),
                 "positions": int(samples.positions[sample]),
             }
-            if judge is not None:
+            if built:
                 record["accepted"] = bool(samples.accepted[sample])
                 accepted += record["accepted"]
             lines.append(json.dumps(record, ensure_ascii=False) + "\n")
@@ -208,34 +211,31 @@ def generate_by_unmasking(words: Sequence[str]) -> None:
         sys.stdout.write("".join(lines))
     else:
         atomic_write(inputs.out, "".join(lines))
-    if judge is not None:
+    if built:
         print(f"{accepted} of {len(lines)} samples accepted", file=sys.stderr)
 
 
-def _load_verifier(rule: "ConstraintSettings", model: "PretrainedMasked") -> "Verifier":
-    """Return the verifiers of the command line as one."""
-    from trialogue.generation.verifiers.specs import combine_verifiers
+def _load_verifiers(rule: "ConstraintSettings", model: "PretrainedMasked") -> "list[BuiltVerifier]":
     from trialogue.models.tokenization import Tokenization
-    from trialogue.verifiers.functions.tolerant import ErrorLog, reject_on_error
 
-    built = rule.build(Tokenization(model.tokenizer, model.vocab_size), verdicts=True)
-    verifier = combine_verifiers(built)
-    assert verifier is not None
-    return verifier if rule.on_error == "raise" else reject_on_error(verifier, ErrorLog())
+    return rule.build(Tokenization(model.tokenizer, model.vocab_size), verdicts=True)
 
 
-def _check(
-    verifier: "Verifier",
+def _constrain(
     sampler: "Unmasking[Any]",
+    built: "list[BuiltVerifier]",
     rule: "ConstraintSettings",
     repair: CheckedSettings,
     model: "PretrainedMasked",
     prompt: str,
     tokens: "Tensor",
 ) -> "Unmasking[Any]":
-    """Wrap a sampler so that texts are judged, after a check that the masks of the prompt follow each other."""
+    """Wrap a sampler so that texts satisfy verifiers, after a check that the masks of the prompt follow each other."""
     from trialogue.generation.verifiers.kinds import KINDS
-    from trialogue.samplers.unmasking import Checked
+    from trialogue.generation.verifiers.specs import combine_verifiers
+    from trialogue.samplers.unmasking import Checked, Constrained
+    from trialogue.verifiers.functions.tolerant import ErrorLog, reject_on_error
+    from trialogue.verifiers.languages.language_verifier import LanguageVerifier
 
     masks = (tokens == model.mask).nonzero()[:, 0]
     start, stop = int(masks[0]), int(masks[-1]) + 1
@@ -248,9 +248,19 @@ def _check(
             " a function with --verifier-scope sequence"
         )
         raise InputError("prompt", prompt, hint)
-    return Checked(
-        verifier, sampler, remask=repair.remask, quota=repair.quota, eos=model.eos, judged_length=stop
-    )
+    languages = [one for one in built if isinstance(one.verifier, LanguageVerifier)]
+    if languages and repair == CheckedSettings():
+        # Only one language can exclude tokens. The other verifiers reject texts.
+        first = next((one for one in languages if one.verifier.is_regular), languages[0])
+        sampler = Constrained(first.verifier, sampler, eos=model.eos, judged_length=stop)
+        built = [one for one in built if one is not first]
+    verifier = combine_verifiers(built)
+    if verifier is None:
+        return sampler
+    if rule.on_error == "reject":
+        verifier = reject_on_error(verifier, ErrorLog())
+    quota = Checked.quota if repair.quota is None else repair.quota
+    return Checked(verifier, sampler, remask=repair.remask, quota=quota, eos=model.eos, judged_length=stop)
 
 
 def distribution_of_unmasking(words: Sequence[str]) -> None:

@@ -1,4 +1,5 @@
 from .checked import Checked as Checked
+from .constrained import Constrained as Constrained
 from .contract import Canvas as Canvas
 from .contract import Unmasking as Unmasking
 from .engine import Unmasked as Unmasked

@@ -11,7 +11,7 @@ from trialogue.oracles import PrefixOracle
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.subsets import choose_members
 from trialogue.samplers.prefix.values import values
-from trialogue.samplers.unmasking.contract import Unmasking, require_unmasking, where
+from trialogue.samplers.unmasking.contract import Unmasking, put, require_unmasking
 from trialogue.samplers.unmasking.ordered import Ordered
 from trialogue.samplers.unmasking.stages import Stage, Staged, WrappedStage, stages_of
 from trialogue.validation import Count, Natural, validated
@@ -98,12 +98,14 @@ class Checked(Staged[CheckedState]):
         if len(rows):
             lengths = (inner.masked[rows].cumsum(1) == 0).sum(1)
             judged[rows] = self._accepts(inner.tokens[rows], lengths, state.free[rows], conditionals.shape[2])
+        judged &= ~complete | self.sampler.accepted(inner)
         again = ~judged & (state.left > 0)
         revealed = state.free & ~inner.masked
         size = revealed.sum(1) if self.remask is None else revealed.sum(1).clamp(max=self.remask)
         masked = inner.masked | choose_members(revealed, size * again, choose)
         tokens = inner.tokens.masked_fill(masked, 0)
-        inner = where(again, self.sampler.init(tokens, masked), inner)
+        rows = again.nonzero()[:, 0]
+        inner = put(inner, rows, self.sampler.init(tokens[rows], masked[rows]))
         return CheckedState(
             tokens, masked, state.free, inner, state.left - again.long(), complete & judged & ~again
         )

@@ -189,12 +189,27 @@ class Drawing(NamedTuple):
             column = site[rows]
             # A single index is faster than a pair.
             places = rows * conditionals.shape[1] + column
-            distribution = self.distribution(conditionals.flatten(0, 1).index_select(0, places))
-            if self.temperature == 0:
-                tokens[rows, column] = distribution.argmax(1)
-            else:
-                tokens[rows, column] = choose(distribution, rows)
+            log_probs = conditionals.flatten(0, 1).index_select(0, places)
+            tokens[rows, column] = self.pick(log_probs, rows, choose)
         return tokens
+
+    def pick(self, log_probs: Tensor, rows: Tensor, choose: Choose) -> Tensor:
+        """Draw one token for each of the given rows.
+
+        Args:
+            log_probs: Log-probabilities (n, vocab) of the model.
+            rows: Indices (n,) of the rows.
+            choose: Source of randomness.
+
+        Returns:
+            Token ids (n,) int64.
+        """
+        distribution = self.distribution(log_probs)
+        return distribution.argmax(1) if self.temperature == 0 else choose(distribution, rows)
+
+
+Draw = Callable[[Drawing, Tensor, Tensor, Tensor, Choose], Tensor]
+"""A function that draws tokens at selected positions, with the arguments of `Drawing.draw`."""
 
 
 class Plan(NamedTuple):
@@ -232,20 +247,21 @@ class Planned(Unmasking[Canvas]):
             choose: Source of randomness.
         """
 
-    def step(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Canvas:
+    def step(self, state: Canvas, conditionals: Tensor, choose: Choose, draw: Draw = Drawing.draw) -> Canvas:
         """Plan a pass, and carry it out.
 
         Args:
             state: State before the pass.
             conditionals: Log-probabilities (rows, length, vocab) of the model.
             choose: Source of randomness.
+            draw: Function that draws the tokens (default: independently).
 
         Returns:
             The state after the pass.
         """
         plan = self.plan(state, conditionals, choose)
         changed = flip(plan.changing, choose)
-        tokens = self.drawing.draw(state.tokens, state.masked & changed, conditionals, choose)
+        tokens = draw(self.drawing, state.tokens, state.masked & changed, conditionals, choose)
         masked = state.masked ^ changed
         return Canvas(tokens.masked_fill(masked, 0), masked, state.free, plan.passes)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.subsets import choose_members
-from trialogue.samplers.unmasking.contract import Canvas, Drawing, Plan, Planned, Unmasking, rounded
+from trialogue.samplers.unmasking.contract import Canvas, Draw, Drawing, Plan, Planned, Unmasking, rounded
 from trialogue.samplers.unmasking.orders import Confidence, Order, Random, Ties
 from trialogue.samplers.unmasking.sizes import Block, Fixed, RandomSizes, Size
 from trialogue.validation import Count, NonNegative, PositiveShare, validated
@@ -129,20 +129,21 @@ class DrawThenSelect(Unmasking[Canvas]):
         """Return the state before the first pass, given `tokens` and `masked` positions (rows, length)."""
         return _start(tokens, masked, self.size, self.blocks)
 
-    def step(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Canvas:
+    def step(self, state: Canvas, conditionals: Tensor, choose: Choose, draw: Draw = Drawing.draw) -> Canvas:
         """Draw all tokens of the current block, and reveal the most probable ones.
 
         Args:
             state: State before the pass.
             conditionals: Log-probabilities (rows, length, vocab) of the model.
             choose: Source of randomness.
+            draw: Function that draws the tokens (default: independently).
 
         Returns:
             The state after the pass.
         """
         masked = state.masked & _current_block(state, self.blocks)
         drawing = Drawing(self.temperature, self.top_p or 1.0)
-        tokens = drawing.draw(state.tokens, masked, conditionals, choose)
+        tokens = draw(drawing, state.tokens, masked, conditionals, choose)
         scores = rounded(conditionals.gather(2, tokens[:, :, None])[:, :, 0].exp())
         selected = _select(state, scores, self.size, self.ties, self.blocks, choose)
         return _advance(state, tokens, selected, self.size, self.blocks)

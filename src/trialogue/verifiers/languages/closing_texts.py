@@ -16,6 +16,7 @@ from trialogue.models.tokenization import Tokenization
 from trialogue.verifiers.languages.object_keys import KeyState, unescape
 from trialogue.verifiers.languages.token_spellings import token_spellings
 from trialogue.verifiers.languages.vocabularies import (
+    allowed_bytes,
     byte_tokenizer,
     make_matcher,
 )
@@ -149,7 +150,7 @@ class ClosingTexts:
 
     def _path_in_json(self, text: bytes, matcher: LLMatcher, state: KeyState) -> bytes | None:
         """Return the next bytes that close a JSON text, or None if a search must find them."""
-        allowed = _allowed(matcher)
+        allowed = allowed_bytes(matcher)
         if len(allowed) == 1:
             return bytes(allowed)
         if state.begun is None:
@@ -188,12 +189,6 @@ def _distinguishing(state: KeyState) -> KeyState:
     return state if begins_used_key else state._replace(begun=None)
 
 
-def _allowed(matcher: LLMatcher) -> list[int]:
-    bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
-    allowed: list[int] = np.flatnonzero(bits[:255]).tolist()
-    return allowed
-
-
 def _search(start: LLMatcher, goal: bytes | None) -> bytes | None:
     """Return the shortest bytes after which `goal` is allowed, or the text may be complete if `goal` is None."""
     level, states = [(b"", start)], 0
@@ -225,7 +220,7 @@ def _distinct_children(
     if matcher.is_stopped():
         return
     seen = set[tuple[bool, bytes]]()
-    allowed = _allowed(matcher)
+    allowed = allowed_bytes(matcher)
     plain = [byte for byte in allowed if 32 <= byte < 127 and byte != ord("\\")] if in_string else []
     for byte in plain or allowed:
         longer = matcher.deep_copy()

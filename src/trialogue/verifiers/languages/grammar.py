@@ -173,4 +173,4 @@ class GrammarVerifier(LanguageVerifier):
 
 
 def _regular_language(pattern: str, source: str) -> Language:
-    return Language(f"start: /{regex_to_lark(pattern, '')}/", source, is_regular=True)
+    return Language(f"start: /{regex_to_lark(pattern, '')}/", source, pattern=pattern)

@@ -24,6 +24,7 @@ from trialogue.errors import InputError, NotValidError
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 from trialogue.validation import Count, validated
+from trialogue.verifiers.languages.automaton import ByteAutomaton, TokenAutomaton
 from trialogue.verifiers.languages.closing_texts import NEVER, ClosingTexts
 from trialogue.verifiers.languages.closing_tokens import ClosingTokens
 from trialogue.verifiers.languages.object_keys import KeyState, repeated_keys
@@ -67,8 +68,8 @@ class Language(NamedTuple):
     """Warnings for the user."""
     names: frozenset[str] | None = None
     """Required keys of the objects of a JSON language, None for another language."""
-    is_regular: bool = False
-    """Whether the grammar is `start: ` followed by a single regular expression."""
+    pattern: str | None = None
+    """Regular expression, if the grammar is `start: ` followed by it."""
 
     def acceptance(self) -> Callable[[bytes], bool]:
         """Return a function that tests whether the parser of the language accepts a text.
@@ -142,7 +143,8 @@ class LanguageVerifier(Verifier):
         self.grammar, self._tokenization = language.grammar + _NO_FORCING, tokenization
         self.parser, self.notes = language.parse, language.notes
         self._field, self._source, self._names = field, language.source, language.names
-        self._memory = memory
+        self._memory, self._language = memory, language
+        self._automata = dict[int | None, TokenAutomaton]()
         tokenizer = tokenization.matcher_tokenizer
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
@@ -156,7 +158,9 @@ class LanguageVerifier(Verifier):
         self._closing: ClosingTexts | None = None
         self._accepts = language.acceptance()
         self._repeated = None if language.names is None else repeated_keys(tokenization)
-        self._shortlist = ClosingTokens(language.grammar, _NO_FORCING, tokenization, language.is_regular)
+        self._shortlist = ClosingTokens(
+            language.grammar, _NO_FORCING, tokenization, language.pattern is not None
+        )
         start = self._prefix(b"")
         if start is None or not (start.accepted or self._viable_mask(b"", start).any()):
             raise InputError(field, self._source, "the tokenizer can produce no text that is accepted")
@@ -205,6 +209,32 @@ class LanguageVerifier(Verifier):
         """Number of tokens of the shortest text that `within_limit` has found. None if there is none."""
         cost = NEVER if self._closing is None else self._closing.cost(b"")
         return None if cost == NEVER else cost
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the language is that of a regular expression or of a list of texts."""
+        return self._language.pattern is not None and self._stopped is None
+
+    def automaton(self, eos: int | None = None) -> TokenAutomaton:
+        """Return a deterministic automaton that reads the tokens of a text.
+
+        Args:
+            eos: Token that ends a text (default: none).
+
+        Raises:
+            InputError: If the language is not that of a regular expression or of a list of texts, or the automaton is
+                too large.
+        """
+        if self._language.pattern is None or not self.is_regular:
+            hint = (
+                "masks in any order need a regular expression or a list of choices. Reject texts instead (--quota N,"
+                " or Checked in Python)"
+            )
+            raise InputError(self._field, self._source, hint)
+        if eos not in self._automata:
+            of_bytes = ByteAutomaton.from_pattern(self._language.pattern)
+            self._automata[eos] = TokenAutomaton.compile(of_bytes, self._tokenization.token_bytes, eos)
+        return self._automata[eos]
 
     def validates(self, completion: Sequence[int]) -> bool:
         """Return whether the parser accepts a complete text, even if it is not a text of the grammar.

@@ -46,6 +46,17 @@ def has_exceeded_limits(matcher: LLMatcher) -> bool:
     return bool(matcher.is_error() and not matcher.get_error().startswith("NoExtension"))
 
 
+def allowed_bytes(matcher: LLMatcher) -> list[int]:
+    """Return the bytes that may follow next in a text.
+
+    Args:
+        matcher: Matcher of a grammar with `byte_tokenizer`.
+    """
+    bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
+    allowed: list[int] = np.flatnonzero(bits[:255]).tolist()
+    return allowed
+
+
 class _Vocabulary:
     """Byte strings and an end-of-sequence token in the interface that llguidance expects."""
 
