@@ -251,7 +251,7 @@ def _constrain(
     languages = [one for one in built if isinstance(one.verifier, LanguageVerifier)]
     if languages and repair == CheckedSettings():
         # Only one language can exclude tokens. The other verifiers reject texts.
-        first = next((one for one in languages if one.verifier.is_regular), languages[0])
+        first = next((one for one in languages if getattr(one.verifier, "is_regular", False)), languages[0])
         sampler = Constrained(first.verifier, sampler, eos=model.eos, judged_length=stop)
         built = [one for one in built if one is not first]
     verifier = combine_verifiers(built)

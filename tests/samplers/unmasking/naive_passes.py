@@ -5,6 +5,7 @@ A canvas is a tuple with None at masked positions. Nothing here uses the package
 
 import itertools
 import math
+import re
 from collections import defaultdict
 
 import torch
@@ -14,6 +15,7 @@ from trialogue.randomness import numpy_generator
 from trialogue.samplers.unmasking import (
     Checked,
     Confidence,
+    Constrained,
     Corrected,
     DrawThenSelect,
     Entropy,
@@ -293,7 +295,111 @@ def _run_checked(sampler, model, start):
     return run(start, sampler.quota)
 
 
+def _run_constrained(sampler, model, start):
+    """Draw tokens one after another, where a token is allowed if some filling of the other masks is accepted.
+
+    `naive_languages` defines which fillings are accepted.
+    """
+    inner = sampler.sampler
+
+    def restricted(canvas, site, conditional):
+        """Return the distribution over allowed tokens, or None if all of them have probability 0."""
+        masses = [
+            p if completable(sampler, _fill(canvas, [site], [token]), start) else 0.0
+            for token, p in enumerate(conditional)
+        ]
+        return [p / sum(masses) for p in masses] if sum(masses) > 0 else None
+
+    def run(canvas, passes):
+        if None not in canvas:
+            return {canvas: 1.0}, 0.0
+        masked = [site for site, token in enumerate(canvas) if token is None]
+        given = {site: restricted(canvas, site, model.conditional(canvas, site)) for site in masked}
+        if None in given.values():
+            return {None: 1.0}, 1.0
+        block = _block(inner.blocks, start, canvas)
+        sites = [site for site in block if canvas[site] is None]
+
+        def fill(after, chosen):
+            """Return pairs of a probability and the canvas with tokens at `chosen`, or None if there are none."""
+            if not chosen:
+                return [(1.0, after)]
+            drawn = restricted(after, chosen[0], given[chosen[0]])
+            if drawn is None:
+                return [(1.0, None)]
+            drawn = _tempered(inner, drawn)
+            return [
+                (p * q, text)
+                for token, p in enumerate(drawn)
+                if p > 0
+                for q, text in fill(_fill(after, chosen[:1], [token]), chosen[1:])
+            ]
+
+        branches = []
+        if isinstance(inner, DrawThenSelect):
+            for p, full in fill(canvas, sites):
+                if full is None:
+                    branches.append((p, None))
+                    continue
+                scores = {s: round(given[s][full[s]], 9) for s in sites}
+                for k, q in _counts(inner.size, list(scores.values()), len(block), passes):
+                    for r, chosen in _selections(None, inner.ties, scores, k):
+                        branches.append((p * q * r, _fill(canvas, chosen, [full[s] for s in chosen])))
+        else:
+            scores = _scores(inner.order, _Given(given), canvas, sites)
+            for k, q in _counts(inner.size, list(scores.values()), len(block), passes):
+                for r, chosen in _selections(inner.order, inner.order.ties, scores, k):
+                    branches += [(p * q * r, after) for p, after in fill(canvas, sorted(chosen))]
+
+        def after(following):
+            if following is None:
+                return {None: 1.0}, 0.0
+            return run(following, passes + 1 if any(following[site] is None for site in block) else 0)
+
+        outputs, cost = _mix((p, after(following)) for p, following in branches if p > 0)
+        return outputs, cost + 1
+
+    return run(start, 0)
+
+
+class _Given:
+    """Model with given distributions by site."""
+
+    def __init__(self, distributions):
+        self._distributions = distributions
+
+    def conditional(self, canvas, site):
+        return self._distributions[site]
+
+
+def completable(sampler, canvas, start):
+    """Return whether some filling of the masked positions of a canvas is a text of the language of a sampler."""
+    pattern, pieces = sampler.verifier.pattern, sampler.verifier.pieces
+    known = completable.known.setdefault((pattern, pieces, sampler.eos), {})
+    first = start.index(None)
+    canvas = canvas[first : sampler.judged_length or len(canvas)]
+    if canvas not in known:
+        hidden = [site for site, token in enumerate(canvas) if token is None]
+        fillings = itertools.product(range(len(pieces)), repeat=len(hidden))
+        known[canvas] = any(
+            is_text(_fill(canvas, hidden, filling), pattern, pieces, sampler.eos) for filling in fillings
+        )
+    return known[canvas]
+
+
+completable.known = {}
+
+
+def is_text(tokens, pattern, pieces, eos):
+    """Return whether the tokens up to the first `eos` are matched by a pattern. Tokens without a piece never are."""
+    tokens = tokens[: tokens.index(eos)] if eos in tokens else tokens
+    return all(pieces[token] for token in tokens) and bool(
+        re.fullmatch(pattern, b"".join(pieces[token] for token in tokens).decode())
+    )
+
+
 RUNS = {
+    Constrained: _run_constrained,
     Ordered: _run_ordered,
     DrawThenSelect: _run_ordered,
     ReMDM: _run_remdm,

@@ -12,6 +12,7 @@ from scipy.stats import chi2
 from mutants.unmasking import MUTANTS
 from refusals import calls_without_expected_error
 from samplers.chains.small_models import Energies
+from samplers.unmasking.languages import language, random_constraint
 from samplers.unmasking.naive_passes import RandomConditionals, naive_distribution
 from trialogue import exact_distribution, unmask
 from trialogue.data import Ising, PottsChain, Table
@@ -24,6 +25,7 @@ from trialogue.samplers.exact.unmasking_states import Exploration
 from trialogue.samplers.unmasking import (
     Checked,
     Confidence,
+    Constrained,
     Corrected,
     DrawThenSelect,
     Entropy,
@@ -121,6 +123,13 @@ SETTINGS = {
         quota=pick.choice([0, 1, 2]),
         eos=pick.choice([None, 1]),
     ),
+    "constrained": lambda pick, sites: Ordered(
+        pick.choice([Random(), LeftToRight(), Confidence(ties(pick))]),
+        Fixed(pick.choice([1, 2, 3])),
+        blocks=pick.choice([None, None, 2]),
+        **drawing(pick),
+    ),
+    "constrained-draws": lambda pick, sites: DrawThenSelect(Fixed(pick.choice([1, 2])), ties=ties(pick)),
     "checked-partial": lambda pick, sites: Checked(
         lambda text: sum(text) < 2,
         Ordered(pick.choice([Random(), Confidence()]), Fixed(pick.choice([1, 2]))),
@@ -141,11 +150,16 @@ def cases(kind, count=TABLES):
             vocab, sites = pick.choice([(3, 3), (4, 3)])
         if kind in ("remdm", "checked", "checked-partial"):
             vocab, sites = pick.choice([(2, 3), (3, 2), (2, 2)])
+        if kind.startswith("constrained"):
+            vocab, sites = pick.choice([(3, 3), (4, 3), (2, 4), (3, 4)])
         model = RandomConditionals(seed, vocab, sites, pick.choice([None, None, 4, 8]))
         prompt = [None] * sites
         if pick.choice(range(3)) == 0:
             prompt[pick.choice(range(sites))] = pick.choice(range(vocab))
-        yield SETTINGS[kind](pick, sites), model, prompt
+        sampler = SETTINGS[kind](pick, sites)
+        if kind.startswith("constrained"):
+            sampler = random_constraint(seed, vocab, prompt, sampler)
+        yield sampler, model, prompt
 
 
 def difference(sampler, model, prompt):
@@ -169,7 +183,7 @@ def difference(sampler, model, prompt):
 
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_exact_distributions_equal_a_naive_enumeration(kind):
-    for sampler, model, prompt in cases(kind):
+    for sampler, model, prompt in cases(kind, 60 if kind == "constrained" else TABLES):
         assert difference(sampler, model, prompt) < 1e-9, (sampler, prompt)
 
 
@@ -197,6 +211,7 @@ SAMPLERS = [
     ReMDM(3, 0.5, "rescale"),
     Corrected(DrawThenSelect(Fixed(3))),
     Checked(lambda text: sum(text) < 3, remask=2, partial=True, quota=2),
+    Constrained(language("a{2}(?:a|aa)?", 2), Ordered(Confidence(), Fixed(2)), eos=1),
 ]
 MODEL = Ising.clique(6, 3, 0.4, 0.1)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -80,7 +80,7 @@ class Constrained(Unmasking[ConstrainedState]):
     """
 
     verifier: Verifier
-    sampler: Planned | DrawThenSelect = field(default_factory=Ordered)
+    sampler: Unmasking[Any] = field(default_factory=Ordered)
     eos: Natural | None = None
     judged_length: Count | None = None
 
@@ -149,7 +149,7 @@ class Constrained(Unmasking[ConstrainedState]):
         if len(rows) < len(possible):
             # A copy of all conditionals takes time.
             canvases, restricted = _Canvases(self, select(state, rows)), restricted[rows]
-        part = self.sampler.step(
+        part = cast("Planned | DrawThenSelect", self.sampler).step(
             select(state.inner, rows), restricted, choose_for(rows, choose), canvases.draw
         )
         # Rows without a possible token keep their state, whose text can still be completed.

@@ -1,7 +1,7 @@
 """Deterministic automata of regular languages, which read the tokens of a vocabulary.
 
-An automaton of bytes is composed with the bytes of each token. Most tokens change the states of an automaton in the same
-way as many other tokens, so they are grouped into classes, of which there are few.
+An automaton of bytes is composed with the bytes of each token. Many tokens change the states in the same way, so there
+are few classes of tokens.
 """
 
 from collections.abc import Sequence

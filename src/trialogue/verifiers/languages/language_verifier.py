@@ -30,9 +30,13 @@ from trialogue.verifiers.languages.closing_tokens import ClosingTokens
 from trialogue.verifiers.languages.object_keys import KeyState, repeated_keys
 from trialogue.verifiers.languages.stop_strings import StopStrings
 from trialogue.verifiers.languages.stopped_language import StoppedLanguage
-from trialogue.verifiers.languages.vocabularies import has_exceeded_limits, make_matcher, single_byte_tokens
+from trialogue.verifiers.languages.vocabularies import (
+    NO_FORCING,
+    has_exceeded_limits,
+    make_matcher,
+    single_byte_tokens,
+)
 
-_NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
 _MIN_MATCHERS = 64
 _MAX_QUOTED_CHARACTERS = 60
 _MAX_PARSED_TEXTS = 1024
@@ -140,7 +144,7 @@ class LanguageVerifier(Verifier):
     has_mask = True
 
     def __init__(self, language: Language, tokenization: Tokenization, memory: Count, field: str) -> None:
-        self.grammar, self._tokenization = language.grammar + _NO_FORCING, tokenization
+        self.grammar, self._tokenization = language.grammar + NO_FORCING, tokenization
         self.parser, self.notes = language.parse, language.notes
         self._field, self._source, self._names = field, language.source, language.names
         self._memory, self._language = memory, language
@@ -159,7 +163,7 @@ class LanguageVerifier(Verifier):
         self._accepts = language.acceptance()
         self._repeated = None if language.names is None else repeated_keys(tokenization)
         self._shortlist = ClosingTokens(
-            language.grammar, _NO_FORCING, tokenization, language.pattern is not None
+            language.grammar, NO_FORCING, tokenization, language.pattern is not None
         )
         start = self._prefix(b"")
         if start is None or not (start.accepted or self._viable_mask(b"", start).any()):

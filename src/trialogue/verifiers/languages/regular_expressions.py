@@ -11,7 +11,12 @@ from typing import Any
 from llguidance import LLMatcher, regex_to_lark
 
 from trialogue.errors import InputError
-from trialogue.verifiers.languages.vocabularies import allowed_bytes, byte_tokenizer, make_matcher
+from trialogue.verifiers.languages.vocabularies import (
+    NO_FORCING,
+    allowed_bytes,
+    byte_tokenizer,
+    make_matcher,
+)
 
 NONE, EMPTY = 0, 1
 """Expressions that match no text, and the empty text."""
@@ -221,7 +226,8 @@ def _characters(written: str) -> Any:
                 found.append((byte, ()))
         return nodes.setdefault(tuple((byte, id(following)) for byte, following in found), tuple(found))
 
-    return explore(make_matcher(byte_tokenizer(), f"start: /{regex_to_lark(written, '')}/"), -1)
+    grammar = f"start: /{regex_to_lark(written, '')}/{NO_FORCING}"
+    return explore(make_matcher(byte_tokenizer(), grammar), -1)
 
 
 def _end_of_character(pattern: str, place: int) -> int:

@@ -14,6 +14,8 @@ from trialogue.models.tokenization import Tokenization
 
 END_MARK = "\x00"  # JSON allows this character nowhere, and few texts contain it.
 END_OF_BYTES = 256
+NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
+"""Option of a grammar that allows all tokens whose bytes are allowed, not only canonical ones."""
 _LEXER_FUEL = 20_000_000
 """A limit at which a mask may take about a second. A lexer that reaches the limit rejects every token silently."""
 
