@@ -67,7 +67,7 @@ def exponentials_of_block(
 
 
 @compiled
-def _all_below(numbers: Floats, least: float) -> bool:
+def _all_below(numbers: Floats, least: np.float32) -> bool:
     """Return whether all `numbers` (k,) are below `least`, with k at least 1. NaN is not."""
     if not numbers[0] < least:
         return False

@@ -83,7 +83,7 @@ def test_allowed_tokens_are_those_with_an_accepted_completion():
         sampler = random_constraint(seed, vocab, prompt, Ordered())
         model = RandomConditionals(seed, vocab, len(prompt))
         tokens = unmask(model, sampler, [prompt], num_samples=4, seed=seed).tokens
-        tokens[:2, -1] = torch.randint(vocab, (2,), generator=torch.Generator().manual_seed(seed))
+        tokens[:2, -1] = torch.from_numpy(random.integers(vocab, size=2))
         masked = torch.from_numpy(random.random(tokens.shape) < 0.6)
         masked[:, : len(prompt) - sites] = False
         free = torch.ones_like(masked)
@@ -173,7 +173,7 @@ def test_bad_input_has_one_clear_message():
             r"json-schema=.*regular expression or a list.*--quota N",
             lambda: Constrained(GrammarVerifier.json_schema({"type": "integer"}, tokens)),
         ),
-        (r"verifier='Function.*regular expression", lambda: Constrained(lambda text: True)),
+        (r"verifier='function.*regular expression", lambda: Constrained(lambda text: True)),
         (r"sampler=.*wrap Ordered", lambda: Constrained(verifier, Corrected())),
         (r"sampler=.*give an unmasking", lambda: Constrained(verifier, Random())),
         (

@@ -266,8 +266,11 @@ class _Canvases:
         for number, row in enumerate(first.tolist()):
             following = self._automaton.moves[:, before[row].nonzero()[0]]
             allowed = after[row][following].any(1)[self._automaton.token_class] | ~inside[row]
-            tokens = torch.from_numpy(allowed.nonzero()[0]).to(rows.device)
             members = torch.from_numpy((group.ravel() == number).nonzero()[0]).to(rows.device)
+            tokens = torch.from_numpy(allowed.nonzero()[0]).to(rows.device)
+            if len(tokens) == 0:
+                possible[members] = False
+                continue
             few = len(tokens) * _FEW < vocab
             excluded = torch.from_numpy(np.where(allowed, 0.0, -np.inf)).to(log_probs)
             for part in members.split(max(1, _ENTRIES_AT_ONCE // vocab)):

@@ -22,13 +22,13 @@ def mask_with_mass(log_probs: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
         A new tensor (n, vocab), whose rows are not normalised, and the logarithm (n,) float64 of the total probability
         of each row. The logarithm is -inf if every token of a row has probability zero.
     """
-    if log_probs.dtype == torch.float64:
+    if log_probs.dtype != torch.float32 or log_probs.device.type != "cpu":
         masked = log_probs.masked_fill(~allowed, -torch.inf)
-        return masked, masked.logsumexp(1)
+        return masked, masked.double().logsumexp(1)
     given = log_probs.numpy()
-    masked, mass = np.empty(given.shape, np.float32), np.empty(len(given))
-    _mask(given, allowed.numpy(), masked, mass)
-    return torch.from_numpy(masked), torch.from_numpy(mass)
+    kept, mass = np.empty(given.shape, np.float32), np.empty(len(given))
+    _mask(given, allowed.numpy(), kept, mass)
+    return torch.from_numpy(kept), torch.from_numpy(mass)
 
 
 @compiled
