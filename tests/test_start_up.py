@@ -1,8 +1,6 @@
-"""Garbage collection is disabled during the start of a command, whose process ends at once."""
+"""Garbage collection is disabled during the start of a command."""
 
 import gc
-import subprocess
-import sys
 import weakref
 
 from trialogue.start_up import freeze_collector, pause_collector
@@ -43,28 +41,3 @@ def test_a_process_with_a_single_command_excludes_loaded_objects_from_collection
         pass
     assert gc.get_freeze_count() == 0
     gc.freeze()
-
-
-COMMAND = """
-import atexit, sys
-import trialogue.__main__ as entry_point
-
-def main():
-    atexit.register(print, "exit handler")
-    print("output", end=" ")
-    if sys.argv[1] == "error":
-        raise ValueError
-    return 3
-
-atexit.register(print, "interpreter ends")
-entry_point.main = main
-sys.exit(entry_point.command())
-"""
-
-
-def test_process_ends_after_the_exit_handlers_of_a_command():
-    for argument, code, end in (("x", 3, ""), ("error", 1, "interpreter ends\n")):
-        run = subprocess.run(
-            [sys.executable, "-c", COMMAND, argument], capture_output=True, text=True, check=False
-        )
-        assert (run.returncode, run.stdout) == (code, "output exit handler\n" + end)
