@@ -4,9 +4,8 @@ SmolLM2-135M-Instruct first writes outputs for the tasks of `constrained.py`. Th
 of their tokens a probability near 1, so that all contenders repeat the same tokens in batches of 1, 4 and 16 rows. The
 cost of `MaskedDecoding` is its CPU time minus that of `Ancestral`, which samples the same tokens without the
 constraint. It includes masks, their application, the total probability of the allowed tokens, normalisation, and the
-verdicts on complete outputs. The cost of a logits processor is the CPU time of its calls. Grammars are compiled
-outside of the measured time, and no contender reuses the masks
-of an earlier round. The contenders alternate.
+verdicts on complete outputs. The cost of a logits processor is the CPU time of its calls. Grammars are compiled outside
+of the measured time, and no contender reuses the masks of an earlier round. The contenders alternate.
 
     trialogue models pull smollm2
     python benchmarks/mask_cost.py
@@ -77,7 +76,8 @@ class Replay(PrefixOracle):
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         log_probs = self.scores.repeat(len(lengths), 1)
         for row, (prompt, length) in enumerate(zip(tokens[:, 0].tolist(), lengths.tolist(), strict=True)):
-            log_probs[row, self._completions[prompt][length - 1]] = 0.0
+            rest = self._completions[prompt][length - 1 :]
+            log_probs[row, rest[0] if rest else self.eos] = 0.0
         return log_probs
 
 
@@ -138,7 +138,8 @@ class Contenders:
             )
             seconds += time.process_time() - began
             expected = self._completions[first : first + batch]
-            assert [list(tokens) for tokens in samples.completions()] == expected
+            found = samples.completions()
+            assert [list(tokens[: len(due)]) for tokens, due in zip(found, expected, strict=True)] == expected
         return seconds / sum(map(len, self._completions))
 
     def _process(self, batch: int, kind: Callable[..., Any]) -> float:

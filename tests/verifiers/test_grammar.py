@@ -166,7 +166,7 @@ def test_an_end_token_that_does_not_end_the_sequence_is_rejected():
 
 
 def test_canonical_tokenizations_alone_miss_texts_of_the_language(monkeypatch):
-    monkeypatch.setattr(language_verifier, "_NO_FORCING", "\n")
+    monkeypatch.setattr(language_verifier, "NO_FORCING", "\n")
     values, children = mistakes(FORCED)
     assert values == 0
     assert children > 0

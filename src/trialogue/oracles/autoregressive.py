@@ -313,11 +313,6 @@ class Decoding(ABC):
     eos: int | None
 
     @property
-    def cuts(self) -> bool:
-        """Whether the method `cut` may remove tokens. If False, it only normalises (default: True)."""
-        return True
-
-    @property
     @abstractmethod
     def tokens(self) -> Tensor:
         """Token ids (rows, capacity) int64 of prompts and completions. Entries after the end of a row are undefined."""

@@ -21,8 +21,6 @@ class _UncutDecoding:
     The distributions are in the attribute `uncut` (n, vocab).
     """
 
-    cuts = True  # Samplers then call `cut`, which stores the distributions.
-
     def __init__(self, decoding: Decoding) -> None:
         self._decoding = decoding
         self.uncut: Tensor | None = None

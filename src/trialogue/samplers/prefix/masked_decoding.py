@@ -134,7 +134,7 @@ class MaskedDecoding(Sampler[LogWeightState]):
             log_weight.index_fill_(0, rows[~open_], -math.inf)
             rows, allowed, mass = rows[open_], allowed[open_], mass[open_]
         if rows.numel():
-            if self.mask_first and decoding.cuts:
+            if self.mask_first:
                 allowed, mass = truncated_distribution(decoding, allowed, rows)
             moves.token.index_copy_(0, rows, choose(allowed, rows))
             log_weight.index_add_(0, rows, mass)

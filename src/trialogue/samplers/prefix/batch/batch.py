@@ -59,7 +59,7 @@ class Batch(View):
     ) -> None:
         oracle = as_oracle(oracle)
         self._max_nodes = max(_MIN_NODE_LIMIT, _NODES_PER_CACHED_NODE * memory)
-        shared = SharedResults(oracle.vocab_size, memory, stores_distributions, oracle.cuts)
+        shared = SharedResults(oracle.vocab_size, memory, stores_distributions)
         account = CostAccount(Meter(0), torch.arange(0))
         stopping = None if stop is None else StopConditions(stop, shared.tree)
         rows = BatchRows(shared.tree, capacity, EndConditions(oracle.eos, oracle.prompts_go_on, stopping))

@@ -79,7 +79,6 @@ class SharedResults:
         memory: Number of prefixes whose features (vectors from which distributions are computed) and distributions are
             cached.
         stores_distributions: Whether distributions are cached.
-        cuts: Whether the model removes tokens by top-k, top-p or min-p.
 
     Attributes:
         checked: Whether the first output of the model has been validated.
@@ -95,14 +94,12 @@ class SharedResults:
         log_prob: Log-probability of the completion at each node, with temperature and truncation, NaN if unknown.
     """
 
-    def __init__(
-        self, vocab_size: int, memory: int, stores_distributions: bool = True, cuts: bool = True
-    ) -> None:
-        self.checked, self.cuts = False, cuts
+    def __init__(self, vocab_size: int, memory: int, stores_distributions: bool = True) -> None:
+        self.checked = False
         self.tree = NodeTree(vocab_size)
         self.memory = FeatureCache(self.tree, memory)
-        kinds = (True, False) if stores_distributions else ()
-        self.distributions = {cut: DistributionCache(self.tree, memory) for cut in kinds}
+        cuts = (True, False) if stores_distributions else ()
+        self.distributions = {cut: DistributionCache(self.tree, memory) for cut in cuts}
         self.children = ChildrenCache(vocab_size)
         self.leaders = NodeTable(self.tree, -1, torch.int64)
         self.queried = NodeTable(self.tree, False, torch.bool)

@@ -60,13 +60,6 @@ class View(Decoding):
         self.waited: Tensor | None = None
 
     @property
-    def cuts(self) -> bool:
-        """Whether top-k, top-p or min-p may remove next tokens of some rows."""
-        if self._truncations is None:
-            return self.shared.cuts
-        return any(truncated.cuts for truncated in self._truncations.values())
-
-    @property
     def tokens(self) -> Tensor:
         """Token ids (rows, capacity) int64 of prompts and completions."""
         return self._rows.tokens
