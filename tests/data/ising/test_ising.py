@@ -66,6 +66,7 @@ def test_parameters_multiply_features(model):
 
 def test_tokens_of_all_integer_types_are_accepted():
     model, tokens = Ising.clique(3, 2, 0.4, 0.1), torch.tensor([[0, 1, 1]])
+    assert not Ising.clique(3, 2, 0.4).field.any()
     masked = torch.tensor([[True, False, True]])
     for given in (tokens.to(torch.uint8), tokens.int(), tokens.numpy(), tokens.tolist()):
         assert torch.equal(model.energy(given), model.energy(tokens))

@@ -78,7 +78,13 @@ class Ising(Masked, Enumerable, Joint):
     @classmethod
     @validated
     def clique(
-        cls, n: Count, clique: Natural, coupling: Finite, field: Tensor | float, *, pairs: Pairs = "unordered"
+        cls,
+        n: Count,
+        clique: Natural,
+        coupling: Finite,
+        field: Tensor | float = 0.0,
+        *,
+        pairs: Pairs = "unordered",
     ) -> Self:
         """Create a model whose first `clique` spins are all coupled to each other, as in equation (4.6) of the thesis.
 
@@ -88,7 +94,7 @@ class Ising(Masked, Enumerable, Joint):
             n: Number N of spins.
             clique: Number of coupled spins.
             coupling: Coupling J of each pair of coupled spins.
-            field: Field (n,), or one number for all spins.
+            field: Field (n,), or one number for all spins (default: 0).
             pairs: Whether the energy counts each pair once, "unordered" (default), or twice, "ordered".
 
         Raises:
