@@ -17,10 +17,12 @@ from refusals import commands_without_expected_error
 from trialogue import exact_distribution
 from trialogue.data import Ising
 from trialogue.models.hub.pretrained_masked import load_pretrained_masked
+from trialogue.models.tokenization import Tokenization
 from trialogue.samplers.registered import UNMASKING
 from trialogue.samplers.unmasking import (
     Checked,
     Confidence,
+    Constrained,
     DrawThenSelect,
     Entropy,
     Factor,
@@ -34,6 +36,7 @@ from trialogue.samplers.unmasking import (
     Schedule,
     Threshold,
 )
+from trialogue.verifiers import GrammarVerifier
 
 CLIQUE = """--distribution 'ising-clique:{"n": 4, "clique": 3, "coupling": 0.4, "field": 0.1}'"""
 NAMED = {
@@ -145,10 +148,28 @@ def test_samples_with_verifiers_follow_the_exact_distribution(rule, tmp_path, ru
     assert f"{sum(observed) - found[None]} of 1000 samples accepted" in err
 
 
+def test_masks_of_a_regular_expression_follow_the_exact_distribution(tmp_path, run_command):
+    folder = save_letters(tmp_path / "letters")
+    prompt, pattern = "c[MASK][MASK][MASK]a", "(ab|ba)[ab]"
+    words = ["--model", str(folder), "--sampler", 'unmasking:confidence:{"positions": 2}', "--n", "1000"]
+    code, out, err = run_command("generate", *words, "--prompt", prompt, "--regex", pattern)
+    assert code == 0, err
+    found = Counter(json.loads(line)["text"][1:4] for line in out.splitlines())
+    model = load_pretrained_masked(folder)
+    verifier = GrammarVerifier.regex(pattern, Tokenization(model.tokenizer, model.vocab_size))
+    sampler = Constrained(verifier, Ordered(Confidence(), Fixed(2)), judged_length=4)
+    exact = exact_distribution(sampler, model, prompt=model.masked_prompt(prompt))
+    expected = {model.decode(torch.tensor([x]))[0][1:4]: p for x, p in exact.probabilities.items()}
+    assert set(found) == set(expected) == {"aba", "abb", "baa", "bab"}
+    observed = np.array([found[text] for text in expected])
+    assert chisquare(observed, 1000 * np.array(list(expected.values()))).pvalue > 1e-4
+
+
 def test_bad_input_has_one_clear_message(tmp_path, run_command):
     folder = save(tmp_path / "bert")
     model = f"--sampler unmasking:random --model {folder}"
     letters = f"--sampler unmasking:random --model {save_letters(tmp_path / 'letters')}"
+    (folder / "as.lark").write_text("start: /a/ start?")
     cases = [
         (f"generate {model}", "prompt=None: use --prompt TEXT"),
         (f"generate {model} --prompt 'the cat'", "use --max-new-tokens N, or write the mask token"),
@@ -157,6 +178,8 @@ def test_bad_input_has_one_clear_message(tmp_path, run_command):
         (f"generate {model} --prompt 'the [MASK]' --regex a+", "does not define the bytes of a token"),
         (f"generate {letters} --prompt 'a[MASK]b[MASK]' --regex a+", "there are tokens between the masks"),
         (f"generate {letters} --prompt 'a[MASK]' --regex '('", "regex='('"),
+        (f"generate {letters} --prompt 'a[MASK]' --regex 'abab'", "no text that the verifier accepts"),
+        (f"generate {letters} --prompt 'a[MASK]' --grammar {folder / 'as.lark'}", "--quota"),
         (f"distribution {CLIQUE} --sampler unmasking:random --regex a+", "no such option with an unmasking"),
         (f"generate {model} --prompt the --top-k 3", "no such option with an unmasking sampler"),
         ("generate --sampler unmasking:random --prompt the", "model=None: use a masked model"),

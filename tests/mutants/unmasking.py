@@ -27,6 +27,7 @@ from trialogue.samplers.unmasking import (
     Schedule,
     Threshold,
     checked,
+    constrained,
     contract,
     ordered,
     remasking,
@@ -38,6 +39,8 @@ run_plan, judge, add = ReMDM.plan, Checked._accepts, exact.Exploration.add
 solve, distinct = checked_states.CheckedExploration.solve, checked._distinct
 find_options, list_sequences = contract.Planned.options, exact.list_sequences
 total_mass, receive = exact.total_mass, exact.Exploration._receive
+before, after = constrained._Canvases._before, constrained._Canvases._after
+restrict = constrained._Canvases._restrict
 number, follow = row_numbers.RowNumbers.number, remasking.Corrected._follow
 
 
@@ -145,7 +148,32 @@ def canvas_only(self, state, stage=0):
     return add(self, canvas, stage)
 
 
+def ignoring_revealed(move):
+    """Return a move of the automaton that treats revealed tokens as masked."""
+
+    def moved(self, states, site):
+        masked, self._masked = self._masked, np.ones_like(self._masked)
+        try:
+            return move(self, states, site)
+        finally:
+            self._masked = masked
+
+    return moved
+
+
+def any_next_state(self, log_probs, found, rows, before, after, inside):
+    return restrict(self, log_probs, found, rows, before, np.ones_like(after), inside)
+
+
+def drawn_independently(self, drawing, tokens, selected, conditionals, choose):
+    return drawing.draw(tokens, selected, conditionals, choose)
+
+
 MUTANTS = [
+    ("constrained", constrained._Canvases, "_before", ignoring_revealed(before)),
+    ("constrained", constrained._Canvases, "_after", ignoring_revealed(after)),
+    ("constrained", constrained._Canvases, "_restrict", any_next_state),
+    ("constrained", constrained._Canvases, "draw", drawn_independently),
     ("ordered", ordered, "_select", lowest_scores),
     ("ordered", ordered, "_current_block", lambda state, width: state.free),
     ("corrected", ordered, "choose_members", uniform_members),

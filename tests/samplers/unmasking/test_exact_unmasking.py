@@ -170,8 +170,8 @@ def difference(sampler, model, prompt):
     expected, passes = naive_distribution(sampler, model, prompt)
     differences = []
     planned = isinstance(getattr(sampler, "sampler", sampler), Planned)
-    for is_planned in [Exploration._is_planned, lambda *_: False][: 1 + planned]:
-        with mock.patch.object(Exploration, "_is_planned", is_planned):
+    for planned_sampler in [Exploration._planned_sampler, lambda *_: None][: 1 + planned]:
+        with mock.patch.object(Exploration, "_planned_sampler", planned_sampler):
             found = exact_distribution(sampler, model, prompt=prompt)
         masses = {**found.probabilities, None: found.rejected}
         differences += [
