@@ -51,7 +51,7 @@ class TokenizerFile:
         """
         try:
             stated = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-            backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            backend = _read_tokenizer(folder / "tokenizer.json")
             added = {token.content: token for token in backend.get_added_tokens_decoder().values()}
             named = {name: _content(stated[name]) for name in _NAMED if stated.get(name) is not None}
             is_plain = (
@@ -62,8 +62,7 @@ class TokenizerFile:
                 and _has_added_tokens(folder, stated, backend)
                 and not (backend.truncation or backend.padding)
             )
-        # The library raises `Exception` for files that it cannot read.
-        except Exception:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         if not is_plain:
             return None
@@ -76,6 +75,19 @@ class TokenizerFile:
     def __call__(self, text: str, *, add_special_tokens: bool = True) -> dict[str, list[int]]:
         """Return the token ids of a text under "input_ids"."""
         return {"input_ids": self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens).ids}
+
+
+def _read_tokenizer(file: Path) -> Tokenizer:
+    """Read a `tokenizer.json`.
+
+    Raises:
+        ValueError: If the file cannot be read.
+    """
+    try:
+        return Tokenizer.from_file(str(file))
+    # The library raises nothing more specific.
+    except Exception as error:
+        raise ValueError(str(error)) from error
 
 
 def _content(token: Any) -> str:

@@ -164,8 +164,8 @@ class Exploration:
         """
         if isinstance(stage, WrappedStage):
             yield from self._wrapped_outcomes(stage, state, conditionals, factors, contexts)
-        elif self._is_planned(stage, state):
-            yield from self._planned_outcomes(stage.__self__, state, conditionals, factors, contexts)  # type: ignore[attr-defined]
+        elif sampler := self._planned_sampler(stage, state):
+            yield from self._planned_outcomes(sampler, state, conditionals, factors, contexts)
         else:
             for rows, weights, after in enumerate_outcomes(
                 lambda rows, choose: stage(select(state, rows), conditionals[rows], choose), len(factors)
@@ -197,16 +197,18 @@ class Exploration:
                 select(state, rest),
                 conditionals[rest],
                 factors[rest.numpy()],
-                contexts,
+                contexts[rest.numpy()],
             ):
                 yield rest[source], weights, after
 
-    def _is_planned(self, stage: Stage, state: Any) -> bool:
-        """Return whether the stage carries out a plan, and the canvases after it have small numbers."""
-        if getattr(stage, "__func__", None) is not Planned.step or not isinstance(state, Canvas):
-            return False
+    def _planned_sampler(self, stage: Stage, state: Any) -> Planned | None:
+        """Return the sampler whose plans a stage carries out, or None for other stages and too many canvases."""
+        sampler = getattr(stage, "__self__", None)
+        plans = isinstance(sampler, Planned) and getattr(stage, "__func__", None) is Planned.step
+        if not plans or not isinstance(state, Canvas):
+            return None
         canvases = (int(self._model.vocab_size) + 1) ** state.tokens.shape[1]
-        return canvases * (int(state.passes.max()) + 2) <= _LARGEST_CODE
+        return sampler if canvases * (int(state.passes.max()) + 2) <= _LARGEST_CODE else None
 
     def _planned_outcomes(
         self, sampler: Planned, state: Canvas, conditionals: Tensor, factors: Any, contexts: Any
