@@ -37,7 +37,7 @@ class DecoderCheckpoint:
 
     @classmethod
     def open(cls, folder: Path) -> DecoderCheckpoint | None:
-        """Return the checkpoint in a folder, or None if it requires transformers."""
+        """Return the checkpoint in a folder, or None if only the package transformers can load it."""
         config = read_config(folder)
         try:
             generation = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))

@@ -124,7 +124,7 @@ _CONFIG = TypeAdapter(DecoderConfig)
 
 
 def read_config(folder: Path) -> DecoderConfig | None:
-    """Return the configuration of the checkpoint in a folder, or None if it requires transformers."""
+    """Return the configuration of the checkpoint in a folder, or None if only the package transformers can load it."""
     try:
         stated = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         architecture = ARCHITECTURES[stated["model_type"]]
@@ -134,7 +134,18 @@ def read_config(folder: Path) -> DecoderConfig | None:
 
 
 def _parse(stated: dict[str, Any], architecture: _Architecture) -> DecoderConfig | None:
-    """Return the configuration, or None or an error if an entry is missing, unknown or not supported."""
+    """Return the configuration of a network.
+
+    Args:
+        stated: Entries of the file `config.json`.
+        architecture: What the architecture of the file supports.
+
+    Returns:
+        The configuration, or None if an entry is unknown or has a value that this package does not support.
+
+    Raises:
+        KeyError: If an entry is missing.
+    """
     known = {*_COPIED, *_FIXED, *_UNUSED, *architecture.options}
     known |= {
         "architectures",
@@ -171,7 +182,7 @@ def _parse(stated: dict[str, Any], architecture: _Architecture) -> DecoderConfig
 
 
 def _has_windows(stated: dict[str, Any]) -> bool:
-    """Return whether some layers attend to a window of tokens only."""
+    """Return whether some layers attend to a window of tokens only, by the entries of a `config.json`."""
     if set(stated.get("layer_types") or ()) - {"full_attention"}:
         return True
     # Mistral has no switch. Its default is a window.

@@ -294,5 +294,5 @@ class GenerationSettings(SimpleNamespace):
     eos_token_id: int | list[int] | None = None
 
     def to_diff_dict(self) -> dict[str, Any]:
-        """Return the settings that are stated, like the method of transformers."""
+        """Return the settings that are not None, as `transformers.GenerationConfig.to_diff_dict` does."""
         return {name: value for name, value in vars(self).items() if value is not None}

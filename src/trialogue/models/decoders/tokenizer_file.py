@@ -96,7 +96,16 @@ def _content(token: Any) -> str:
 
 
 def _has_added_tokens(folder: Path, stated: dict[str, Any], backend: Tokenizer) -> bool:
-    """Return whether no file states other added tokens than the `tokenizer.json`."""
+    """Return whether a `tokenizer.json` lists all added tokens.
+
+    Args:
+        folder: Folder with the files of the tokenizer.
+        stated: Entries of the file `tokenizer_config.json`.
+        backend: Tokenizer of the file `tokenizer.json`.
+
+    Returns:
+        False if another file adds tokens, or describes one of them differently.
+    """
     if "added_tokens_decoder" not in stated:
         return not any((folder / name).is_file() for name in _LEGACY_FILES)
     fields = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")

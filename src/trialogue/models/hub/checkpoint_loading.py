@@ -252,7 +252,7 @@ class Checkpoint:
 
     @cached_property
     def _decoder(self) -> DecoderCheckpoint | None:
-        """Checkpoint of a causal language model that requires no transformers, otherwise None."""
+        """The checkpoint as one that is loaded without the package transformers, or None if it needs the package."""
         needs_transformers = self._gguf_path is not None or self._base_model is not None
         if self.kind != "CausalLM" or self.dtype != torch.float32 or needs_transformers:
             return None

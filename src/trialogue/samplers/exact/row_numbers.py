@@ -89,7 +89,14 @@ def _number(
 
 
 def as_rows(fields: list[Tensor]) -> Integers:
-    """Pack tensors with one entry per row into rows (n, width) of integers, which are equal if all entries are."""
+    """Pack several tensors into one integer matrix, in which two rows are equal if they are equal in each tensor.
+
+    Args:
+        fields: Tensors with n rows each.
+
+    Returns:
+        Integers (n, width).
+    """
     parts = [
         field.cpu().contiguous().numpy().view(np.uint8).reshape(len(field), field[:1].nbytes)
         for field in fields

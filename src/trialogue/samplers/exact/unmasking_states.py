@@ -175,7 +175,10 @@ class Exploration:
     def _wrapped_outcomes(
         self, stage: WrappedStage, state: Any, conditionals: Tensor, factors: Any, contexts: Any
     ) -> Outcomes:
-        """Enumerate the outcomes of a stage of the wrapped sampler in the rows in which it takes place."""
+        """Enumerate the outcomes of a wrapped stage, with the arguments and the result of `_outcomes`.
+
+        Rows in which the wrapped sampler takes no step go through `stage.otherwise`, or stay as they are.
+        """
         chosen = np.ones(len(factors), bool) if stage.applies is None else stage.applies(state).cpu().numpy()
         rows = torch.from_numpy(np.flatnonzero(chosen))
         if len(rows):
@@ -242,7 +245,14 @@ class Exploration:
                 yield first, torch.from_numpy(total[codes]), after
 
     def _take(self, stage: int, sources: Any, weights: Any, after: Any) -> None:
-        """Store the outcomes `after` of a stage at the nodes `sources`."""
+        """Store outcomes of a stage.
+
+        Args:
+            stage: Index of the stage.
+            sources: Node (n,) from which each outcome was reached.
+            weights: Weight (n,) of each outcome.
+            after: States of the outcomes.
+        """
         nodes = self._classify(stage, after)
         if self._stores_moves:
             self._record(sources, nodes, weights)
@@ -268,7 +278,12 @@ class Exploration:
         return nodes
 
     def _receive(self, nodes: Any, masses: Any) -> None:
-        """Add `masses` (n,) to the expected visits of nodes, and to the probabilities of outputs."""
+        """Add probability to nodes and outputs.
+
+        Args:
+            nodes: Nodes or outputs (n,), as `_classify` encodes them.
+            masses: What is added (n,) to the expected visits of a node, or to the probability of an output.
+        """
         going = nodes >= 0
         found = nodes[going]
         self.returns |= bool(self._expanded[found[found < len(self._expanded)]].any())
@@ -295,7 +310,7 @@ class Exploration:
         return list(self._outputs)
 
     def solve(self) -> Costs:
-        """Return the expected numbers of visits, and the probabilities of the outputs."""
+        """Compute the expected number of passes and evaluated positions, and the probability of each output."""
         if not self._stores_moves:
             return self._costs(self._visits, self._masses, 0.0)
         transitions, (node, output, ending) = self._matrix(self._moves), joined(self._ends)

@@ -54,7 +54,14 @@ def write_negative_entropies(first: int, last: int, log_probs: Floats, scores: S
 
 @compiled
 def write_margins(first: int, last: int, log_probs: Floats, scores: Scores) -> None:
-    """Write the differences of the two highest probabilities of rows `first` to `last` - 1 to `scores` (rows,)."""
+    """Write the difference between the two highest probabilities of each row to an array.
+
+    Args:
+        first: First row.
+        last: Row after the last one.
+        log_probs: Log-probabilities (rows, vocab).
+        scores: Output (rows,). Entries from `first` to `last` - 1 are overwritten.
+    """
     largest, second = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.float32)
     for row in range(first, last):
         numbers = log_probs[row]

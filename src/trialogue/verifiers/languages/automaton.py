@@ -119,7 +119,18 @@ class TokenAutomaton(NamedTuple):
 
 
 def _token_classes(moves: Moves, token_bytes: Sequence[bytes]) -> tuple[NDArray[np.int64], Moves]:
-    """Return the class (vocab,) of each token, and the state (classes, states) after a token of each class."""
+    """Group the tokens that lead to the same state from each state.
+
+    Args:
+        moves: State (states, 256) after each byte.
+        token_bytes: Bytes of each token.
+
+    Returns:
+        Class (vocab,) of each token, and the state (classes, states) to which its tokens lead from each state.
+
+    Raises:
+        InputError: If there are too many classes and states.
+    """
     size = len(moves)
     byte_moves, byte_class = np.unique(moves, axis=1, return_inverse=True)
     byte_moves, byte_class = np.ascontiguousarray(byte_moves.T), byte_class.ravel()

@@ -95,7 +95,7 @@ class RepeatedKeys:
                 self._endings.setdefault(unescape(data[: found.end()]), []).append(token)
 
     def after(self, state: KeyState, viable: bytes) -> list[int]:
-        """Return the token ids that the grammar allows, but that complete a repeated key.
+        """Return the ids of tokens that the grammar allows and that would complete a key which the object already has.
 
         Args:
             state: State of the text so far.

@@ -138,7 +138,16 @@ class RegularExpressions:
         return found
 
     def _alternatives(self, pattern: str, place: int, flags: tuple[str, ...]) -> tuple[Expression, int]:
-        """Return the expression that begins at a place, and the place of its end."""
+        """Parse alternatives, which are separated by "|", up to a closing parenthesis or the end of the pattern.
+
+        Args:
+            pattern: The regular expression.
+            place: Index of the first character of the alternatives.
+            flags: Flags such as "i" that are set there.
+
+        Returns:
+            The parsed expression, and the index of the character after it.
+        """
         found, parts = list[Expression](), list[Expression]()
         while place < len(pattern) and pattern[place] != ")":
             if pattern[place] == "|":

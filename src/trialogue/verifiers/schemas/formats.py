@@ -136,7 +136,7 @@ def _grammar(name: str) -> LLMatcher:
 
 
 def _matches_grammar(name: str, text: str) -> bool:
-    """Return whether a text matches the grammar that token masks use for a format."""
+    """Return whether a text matches the grammar of the format `name` (such as "date"), which token masks use too."""
     # Validation checks this as well, so that it accepts no text that the masks forbid.
     data = [*json.dumps(text, ensure_ascii=False).encode(), END_OF_BYTES]
     return bool(_grammar(name).deep_copy().validate_tokens(data) == len(data))

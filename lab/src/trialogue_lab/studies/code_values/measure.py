@@ -79,10 +79,10 @@ def is_accepted(tokens: Tokens, cases: int) -> bool:
 
 
 def count_items(evaluation: Evaluation) -> int:
-    """Return the total number of items in the input lists of all test cases.
+    """Count the numbers in all lists that the test cases of a completion pass to the function under test.
 
     Args:
-        evaluation: Evaluation of a completion.
+        evaluation: The test cases that were found in the completion.
     """
     return sum(kind == "number" for case in evaluation.cases for kind, _ in case.key[:-1])
 
