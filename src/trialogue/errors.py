@@ -38,6 +38,17 @@ class InputError(ValueError):
         return InputError, (self.field, self.value, self.hint)
 
 
+class NotFoundError(InputError):
+    """Error for a name that matches nothing. The message is the hint alone, in whole sentences."""
+
+    def __str__(self) -> str:
+        return self.hint
+
+    def __reduce__(self) -> tuple[type["NotFoundError"], tuple[str, object, str]]:
+        """Support pickling, which otherwise rebuilds an exception from its message alone."""
+        return NotFoundError, (self.field, self.value, self.hint)
+
+
 class NotValidError(ValueError):
     """Error that explains in one line why a complete text is not valid."""
 

@@ -73,7 +73,7 @@ def test_invalid_input_prints_one_line_and_exits_with_code_2(run: Run, tmp_path:
     (tmp_path / "results").mkdir()
     smoke = "run biased-coin --preset smoke"
     cases = [
-        ("run biased-con", "did you mean biased-coin?"),
+        ("run biased-con", "No study is called 'biased-con'. Did you mean biased-coin?"),
         ("run", "trialogue list"),
         ("run biased-coin --preset big", "smoke, pilot, default, night, paper"),
         (f"{smoke} --flps 3", "did you mean flips?"),
@@ -88,11 +88,14 @@ def test_invalid_input_prints_one_line_and_exits_with_code_2(run: Run, tmp_path:
             "ledger --verdict unsure",
             "use holds, refuted, undecided, not tested, altered, withdrawn, or other",
         ),
-        ("ledger --statement nonsense", "no claim has this id, or all of these words in its study, source"),
+        (
+            "ledger --statement nonsense",
+            "No claim has the id 'nonsense', or all of these words in its study, place",
+        ),
         ("ledger --runs nowhere", "runs='nowhere': the folder does not exist"),
         (f"{smoke} --seeds one", "--seeds: wrong type of value: 'one'"),
-        ("ledger --source novel", "source='novel': no publication has this key or title"),
-        ("ledger biased-coin --statement nonsense", "no claim of biased-coin has this id"),
+        ("ledger --source novel", "No publication has the key 'novel', or these words in its title"),
+        ("ledger biased-coin --statement nonsense", "No claim of biased-coin has the id 'nonsense'"),
         ("compare nothing b", "no finished result"),
         (f"{smoke} --results file/below", "a parent of this path is a file"),
         ("report --out none/page.html", "there is no folder none"),
@@ -156,12 +159,13 @@ def test_ledger_is_printed_as_text_and_as_json(run: Run) -> None:
         ("--verbose", True),
     ):
         assert (fewer in run("ledger", *words.split()).out) == is_shown, words
-    assert "no claim is selected" in run("ledger", "--verdict", "altered").out
-    assert "no claim is selected" in run("ledger", "biased-coin", "--verdict", "withdrawn").out
-    assert "no claim is selected" not in run("ledger", "biased-coin", "--verdict", "refuted").out
+    assert re.search(r"\d claims, none altered since the run", run("ledger", "--verdict", "altered").out)
+    assert "5 claims, none withdrawn" in run("ledger", "biased-coin", "--verdict", "withdrawn").out
+    assert ", none " not in run("ledger", "biased-coin", "--verdict", "refuted").out
     for options in ((), ("--verbose",)):
         shown = run("ledger", "biased-coin", *options).out
         assert ("claim: more-heads (5 × draw)" in shown) == bool(options)
+        assert "heads more often than <not> (Textbook, chapter 1)" in " ".join(shown.split())
     assert max(map(len, run("ledger", "biased-coin", "--width", "80").out.splitlines())) <= 80
 
 

@@ -279,7 +279,7 @@ def test_similar_claims_share_their_texts(plain: Entry) -> None:
 
     def count(*chosen: Verdict, verbose: bool = False) -> int:
         text = print_entry(replace(plain, verdicts=chosen), verbose=verbose)
-        assert all(f" {verdict.claim.title}\n" in text for verdict in chosen)
+        assert all(f" {verdict.claim.title} (" in text for verdict in chosen)
         return text.count("measured: share of heads")
 
     assert count(*verdicts) == count(*verdicts[:3]) == 1

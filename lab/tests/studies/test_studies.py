@@ -36,7 +36,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 def test_registered_studies_are_found() -> None:
     assert studies.find("biased-coin") is STUDY
-    expect_error("did you mean biased-coin", studies.find, "biased_coins")
+    expect_error("Did you mean biased-coin", studies.find, "biased_coins")
     expect_error("trialogue list", studies.find, "zzz")
 
 

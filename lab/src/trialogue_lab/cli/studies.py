@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.fields import override_fields
-from trialogue.errors import InputError
+from trialogue.errors import InputError, NotFoundError
 from trialogue_lab import studies
 
 if TYPE_CHECKING:
@@ -181,9 +181,14 @@ def _execute(study: "Study[Any]", config: object, arguments: argparse.Namespace)
 
 def show_ledger(arguments: argparse.Namespace) -> None:
     """Print how many claims hold, by publication and study, or the claims of STUDY next to your own runs."""
-    from trialogue.display.columns import output_width
+    from trialogue.display.columns import output_width, wrap_words
     from trialogue_lab.ledger.claims.documents import find_documents
-    from trialogue_lab.ledger.pages.screens import claims_screen, select_claims, summary_screen
+    from trialogue_lab.ledger.pages.screens import (
+        claims_screen,
+        describe_empty,
+        select_claims,
+        summary_screen,
+    )
 
     _check_folder("results", arguments.results)
     if arguments.runs != Path("runs"):
@@ -202,17 +207,31 @@ def show_ledger(arguments: argparse.Namespace) -> None:
     own = [f"    {line}" for found in summaries for line in _list_own_runs(found, arguments.runs)]
     names = " ".join(dict.fromkeys(line.split()[0] for line in own))
     if any(filters.values()):
-        if filters["statement"] and not any(
-            select_claims(found, statement=filters["statement"]).claims for found in summaries
-        ):
-            raise InputError("statement", filters["statement"], f"no claim {_SEARCHED}")
-        print(claims_screen([select_claims(found, **filters) for found in summaries], width))
+        found_claims = sum(
+            len(select_claims(found, statement=filters["statement"]).claims) for found in summaries
+        )
+        if not found_claims:
+            raise _no_claim(filters["statement"])
+        chosen = [select_claims(found, **filters) for found in summaries]
+        if any(found.claims for found in chosen):
+            print(claims_screen(chosen, width))
+        else:
+            print("\n".join(wrap_words(describe_empty(found_claims, **filters), width)))
         if own:
             print(f"\nYour runs in {arguments.runs} are not searched. Add the names of studies: {names}")
         return
     print(summary_screen(summaries, width))
     if own:
         print("\n".join([f"\nYour runs in {arguments.runs}: trialogue ledger {names}", *own]))
+
+
+def _no_claim(statement: str, names: str = "") -> NotFoundError:
+    """Return the error for a text of `--statement` that finds no claim. `names` says of which studies."""
+    hint = (
+        f"No claim{names} has the id {statement!r}, or all of these words in its study, place, title or statement. "
+        "Try fewer words, or see docs/coverage.md for the ids of statements."
+    )
+    return NotFoundError("statement", statement, hint)
 
 
 def _collect_summaries(results: Path | None) -> "list[StudySummary]":
@@ -268,7 +287,7 @@ def _show_studies(arguments: argparse.Namespace, filters: "Mapping[str, Any]", w
     statement = filters["statement"]
     if statement and not ledger_records(select(entries, statement=statement)):
         names = f" of {', '.join(arguments.study)}" if arguments.study else ""
-        raise InputError("statement", statement, f"no claim{names} {_SEARCHED}")
+        raise _no_claim(statement, names)
     out = console(width)
     terminal.print_ledger(out, entries, **filters, verbose=arguments.verbose)
     if own:

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, NotFoundError
 from trialogue_lab.ledger.question import first_paragraph
 
 if TYPE_CHECKING:
@@ -48,9 +48,11 @@ def find(name: str) -> "Study[Any]":
     """
     known = modules()
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=3, cutoff=0.7)
-        hint = f"did you mean {' or '.join(close)}?" if close else "see `trialogue list`"
-        raise InputError("study", name, f"no such study: {hint}")
+        close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+        names = [word for word in known if len(name) > 2 and (name in word or word in name)]
+        close = list(dict.fromkeys([*names, *close]))[:3]
+        hint = f"Did you mean {' or '.join(close)}? " if close else ""
+        raise NotFoundError("study", name, f"No study is called {name!r}. {hint}All names: `trialogue list`.")
     from trialogue_lab.ledger.study import load_study
 
     try:

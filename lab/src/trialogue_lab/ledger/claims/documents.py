@@ -1,9 +1,10 @@
 """The publications whose statements are tested, and the ids of their statements."""
 
+import difflib
 import re
 from collections.abc import Mapping
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, NotFoundError
 
 DOCUMENTS: Mapping[str, str] = {
     "potts": "Notes on Potts chains: domain walls and the coherence of autoregressive models",
@@ -45,8 +46,10 @@ def find_documents(text: str) -> list[str]:
         return [wanted]
     found = [key for key, title in DOCUMENTS.items() if wanted and wanted in f"{key}\n{title}".lower()]
     if not found:
-        hint = f"no publication has this key or title. The keys are {', '.join(DOCUMENTS)} and ours"
-        raise InputError("source", text, hint)
+        close = difflib.get_close_matches(wanted, [*DOCUMENTS, "ours"], n=2)
+        hint = f"Did you mean {' or '.join(close)}? " if close else ""
+        hint = f"No publication has the key {text!r}, or these words in its title. {hint}"
+        raise NotFoundError("source", text, f"{hint}The keys are {', '.join(DOCUMENTS)} and ours.")
     return found
 
 

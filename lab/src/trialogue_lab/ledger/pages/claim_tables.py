@@ -27,6 +27,14 @@ _MEASURED = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)\.?$")
 _SCOPE = re.compile(r" \(for [^()]*\)\.?$")
 """The models or data to which a registered statement is limited, in parentheses at its end."""
 
+_DOCUMENT = re.compile(
+    r"^(Thesis|Distributional simplicity bias|Memorization in attention-only transformers)[,:]? "
+)
+"""The publication at the beginning of a place, which the heading of a study names."""
+
+_REMARK = re.compile(r" \([^()]*\)$")
+"""A remark in parentheses at the end of a place, which is printed in full with `verbose`."""
+
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 """The spaces between the sentences of a setting."""
 
@@ -148,6 +156,7 @@ def _list_claims(records: Sequence[Record], width: int, verbose: bool) -> list[s
     common = [
         one[0] for one in itertools.takewhile(lambda one: len(set(one)) == 1, zip(*settings, strict=False))
     ]
+    several = len({_format_repetitions(record) for record in records if record["low"] is not None} - {""}) > 1
     texts = [describe_intervals(records), f"Setting: {' '.join(common)}" if any(common) else ""]
     lines = [line for text in texts if text for line in wrap_words(text, width)]
     lines += [""] if lines else []
@@ -164,9 +173,18 @@ def _list_claims(records: Sequence[Record], width: int, verbose: bool) -> list[s
         groups.setdefault(place if is_alone else _common_texts(record), []).append((record, mark))
     for group in groups.values():
         if len(group) >= _SIMILAR:
-            lines.append(_format_similar(group, width))
+            lines.append(_format_similar(group, width, several=several))
         else:
-            lines += [format_claim(record, width, mark, verbose=verbose) for record, mark in group]
+            lines += [
+                format_claim(
+                    record,
+                    width,
+                    mark,
+                    verbose=verbose,
+                    repeated=_format_repetitions(record) if several else "",
+                )
+                for record, mark in group
+            ]
     return lines + [
         line for note, number in notes.items() for line in wrap_words(f"[{number}] {note}", width)
     ]
@@ -177,34 +195,53 @@ def _common_texts(record: Record) -> tuple[str, ...]:
     return (record["verdict"], f"each holds if {format_criterion(record)}", *_list_details(record))
 
 
-def _format_similar(group: Sequence[tuple[Record, str]], width: int) -> str:
-    """Return claims with the same `_common_texts`, which are printed once, and the marks after their titles."""
+def _format_heading(record: Record, mark: str) -> str:
+    """Return the title of a claim, the place in the publication in parentheses, and a mark."""
+    place = _REMARK.sub("", _DOCUMENT.sub("", record["source"] or ""))
+    shown = f" ({place[:1].upper()}{place[1:]})" if place else ""
+    return f"{(record['title'] or record['statement']).removesuffix('.')}{shown}{mark}"
+
+
+def _format_repetitions(record: Record) -> str:
+    """Return number and unit of the repetitions of a claim, for example " (5 × training)". Empty if it is exact."""
+    return "" if record["unit"] == "exact" else f" ({record['replications']} × {record['unit']})"
+
+
+def _format_similar(group: Sequence[tuple[Record, str]], width: int, *, several: bool) -> str:
+    """Return claims with the same `_common_texts`, which are printed once. `several` adds the repetitions of each."""
     verdict, *common = _common_texts(group[0][0])
     lines = wrap_words(f"{len(group)} claims, {'; '.join(common)}", width - INDENT)
     for record, mark in group:
-        lines += wrap_words(f"- {record['title'] or record['statement']}{mark}", width - INDENT)
-        lines.append(f"  {format_numbers(record)}")
+        lines += wrap_words(f"- {_format_heading(record, mark)}", width - INDENT)
+        lines.append(f"  {format_numbers(record)}{_format_repetitions(record) if several else ''}")
     return f"{_shorten_verdict(verdict):{INDENT}}" + f"\n{INDENT * ' '}".join(lines)
 
 
 def format_claim(
-    record: Record, width: int, mark: str = "", more: Sequence[str] = (), *, verbose: bool = False
+    record: Record,
+    width: int,
+    mark: str = "",
+    more: Sequence[str] = (),
+    *,
+    repeated: str = "",
+    verbose: bool = False,
 ) -> str:
-    """Return a claim as text: verdict and title, then the numbers and remarks.
+    """Return a claim as text: verdict, title and place in the publication, then the numbers and remarks.
 
     Args:
         record: Record of a claim that is not withdrawn.
         width: Width of the text.
         mark: Text after the title, for example the number of a note (default: none).
         more: Further remarks (default: none).
+        repeated: Text after the numbers, for example number and unit of the repetitions (default: none).
         verbose: Add id, source, registered statement and all remarks (default: False).
     """
     room = width - INDENT
     details = _list_details(record)
     joined = "; ".join(details)
     texts = (
-        f"{record['title'] or record['statement']}{mark}",
-        f"{'not measured' if record['estimate'] is None else format_numbers(record)}, holds if "
+        _format_heading(record, mark),
+        f"{'not measured' if record['estimate'] is None else format_numbers(record)}{repeated}, holds if "
         f"{format_criterion(record)}",
         *([joined] if details and len(joined) <= room else details),
         *_list_notes(record, verbose),
@@ -221,11 +258,9 @@ def _shorten_verdict(verdict: str) -> str:
 
 def _list_details(record: Record) -> list[str]:
     """Return what the number of a claim measures, and what the publication says."""
-    # The publication does not make the claims of this project, but it may say something on the same question.
-    says = "published" if record["origin"] == "published" else "publication says"
     measured = find_measured(record)
     details = [f"measured: {measured}"] if measured else []
-    return details + ([] if record["published"] == NOT_PRINTED else [f"{says}: {record['published']}"])
+    return details + ([] if record["published"] == NOT_PRINTED else [f"published: {record['published']}"])
 
 
 def find_measured(record: Record) -> str:
@@ -264,8 +299,7 @@ def _list_notes(record: Record, verbose: bool) -> list[str]:
 
 def _list_registration(record: Record) -> list[str]:
     """Return the source, the id and the registered statement of a claim."""
-    count = "" if record["unit"] == "exact" else f" ({record['replications']} × {record['unit']})"
-    texts = [f"source: {record['source']}", f"claim: {record['claim']}{count}"]
+    texts = [f"source: {record['source']}", f"claim: {record['claim']}{_format_repetitions(record)}"]
     return texts + ([f"registered statement: {record['statement']}"] if record["title"] else [])
 
 

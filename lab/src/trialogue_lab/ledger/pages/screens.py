@@ -129,7 +129,8 @@ def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
     notes = (
         "A statement of a publication is tested by one or more claims. It is refuted if one of them is, and otherwise "
         "undecided if one of them is. A confidence interval decides each claim.",
-        "other: not tested, altered since the run, or withdrawn. ours: claims of this project that hold / all of them. "
+        "other: statements that are not tested or withdrawn, which have a column each in the total. ours: claims of "
+        "this project that hold / all of them. "
         "together: a statement that several studies test counts once.",
     )
     blocks = ["\n".join(line for note in notes for line in wrap_words(note, width))]
@@ -173,13 +174,33 @@ def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
             if gone := [record["claim"] for record in found.claims if record["verdict"] == WITHDRAWN]:
                 blocks.append("\n".join(wrap_words(f"Withdrawn: {', '.join(gone)}", width)))
             records += found.claims
-    if not records:
-        return "no claim is selected"
     blocks.insert(0, explain_tables(records, width))
     statements = len(statements_of(records))
     claims = "1 claim" if len(records) == 1 else f"{len(records)} claims"
     tested = "1 statement of a publication" if statements == 1 else f"{statements} statements of publications"
     return "\n\n".join([*filter(None, blocks), f"{claims}, {tested}"])
+
+
+def describe_empty(
+    count: int,
+    *,
+    answers: Collection[str] = (),
+    origins: Collection[str] = (),
+    statement: str = "",
+    documents: Collection[str] = (),
+) -> str:
+    """Return a sentence that says which claims were searched, and that the filters keep none of them.
+
+    Args:
+        count: Number of claims that `statement` finds.
+        answers: Verdicts to keep.
+        origins: Origins to keep.
+        statement: Text of the claims. Empty for all.
+        documents: Keys of the publications to keep.
+    """
+    claims = "1 claim" if count == 1 else f"{count} claims"
+    wanted = ", ".join(" or ".join(words) for words in (answers, origins, documents) if words)
+    return f"{claims}{f' for {statement!r}' if statement else ''}, none {wanted}"
 
 
 def select_claims(

@@ -22,6 +22,7 @@ from trialogue_lab.ledger.pages.claim_tables import (
     format_claim,
     format_criterion,
 )
+from trialogue_lab.ledger.pages.screens import describe_empty
 from trialogue_lab.ledger.pages.tables import ResultTable, sheet
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import COMMITTED, Result
@@ -145,7 +146,13 @@ def print_ledger(
         _print_entry(out, entry, registered[entry.study.name], verbose, hide_own=not is_filtered)
         out.print()
     if is_filtered and not any(entry.verdicts or entry.withdrawn for entry in selected):
-        out.print("no claim is selected\n")
+        count = sum(
+            len(entry.verdicts) + len(entry.withdrawn) for entry in select(entries, statement=statement)
+        )
+        why = describe_empty(
+            count, answers=answers, origins=origins, statement=statement, documents=documents
+        )
+        out.print(Text(f"{why}\n"))
     if len(entries) > 1:
         heads, *lines = totals_table(entries)
         out.print(grid("total of all claims" if is_filtered else "total", heads, lines))
