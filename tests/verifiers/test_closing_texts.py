@@ -1,7 +1,9 @@
 """Masks that complete a text before the length limit, compared with the exact target distribution."""
 
 import math
+import re
 
+import numpy
 import pytest
 
 from refusals import expect_error
@@ -11,7 +13,7 @@ from trialogue.randomness import numpy_generator
 from trialogue.samplers import AdaptiveRejection, MaskedDecoding, Rejection
 from trialogue.samplers.exact import exact_distribution, target_distribution
 from trialogue.verifiers import GrammarVerifier
-from trialogue.verifiers.languages.closing_texts import ClosingTexts
+from trialogue.verifiers.languages.closing_texts import NEVER, ClosingTexts
 from trialogue.verifiers.schemas.languages import json_language
 
 NODE = {"type": "object", "properties": {"a": {"$ref": "#/$defs/node"}}, "additionalProperties": False}
@@ -89,6 +91,22 @@ def test_closing_texts_of_json_add_only_required_keys(begun, closing):
     texts = ClosingTexts(verifier.grammar, json_language(schema, "compact").names, tokens)
     assert texts.closing(begun.encode()) == closing.encode()
     assert texts.cost(begun.encode()) == len(closing)
+
+
+@pytest.mark.parametrize("begun", ["", "x", "xyy"])
+def test_a_string_may_end_after_a_token_if_its_pattern_matches(begun):
+    pieces = [piece.encode() for piece in ("x", "y", "yy", "yyy", "xé", 'x"', *'{"a:}')]
+    tokens = tokenization(pieces)
+    text = {"type": "string", "pattern": "^(x|yy)*é?$"}
+    schema = {"type": "object", "properties": {"a": text}, "required": ["a"], "additionalProperties": False}
+    verifier = GrammarVerifier.json_schema(schema, tokens)
+    texts = ClosingTexts(verifier.grammar, frozenset({"a"}), tokens)
+    viable = numpy.zeros(tokens.vocab_size, dtype=bool)
+    viable[:5] = True
+    costs = texts.costs(f'{{"a":"{begun}'.encode(), viable)
+    ends = [re.fullmatch("(x|yy)*é?", begun + piece.decode()) for piece in pieces[:5]]
+    # The quotation mark and the brace are two tokens.
+    assert costs[:5].tolist() == [2 if end else NEVER for end in ends]
 
 
 def test_lark_grammars_and_limits_that_are_too_short():

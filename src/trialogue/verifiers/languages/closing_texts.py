@@ -16,9 +16,11 @@ from trialogue.models.tokenization import Tokenization
 from trialogue.verifiers.languages.object_keys import KeyState, unescape
 from trialogue.verifiers.languages.token_spellings import token_spellings
 from trialogue.verifiers.languages.vocabularies import (
+    END_OF_BYTES,
     allowed_bytes,
     byte_tokenizer,
     make_matcher,
+    string_ending_tokenizer,
 )
 
 _MAX_BYTES = 2000
@@ -47,31 +49,39 @@ class ClosingTexts:
 
     def __init__(self, grammar: str, names: frozenset[str] | None, tokenization: Tokenization) -> None:
         self._start = make_matcher(byte_tokenizer(), grammar)
+        self._grammar, self._tokenization = grammar, tokenization
         self._keys = (
             None if names is None else [f"{json.dumps(name)[1:]}:".encode() for name in sorted(names)]
         )
         self._bytes = tokenization.token_bytes
         self._count = lru_cache(maxsize=_MAX_TEXTS)(token_spellings(tokenization).count)
+        self._string_ends: LLMatcher | None = None
         self._texts = OrderedDict[bytes, bytes | None]()
         self._tables = OrderedDict[tuple[bytes, bytes, KeyState | None], Costs]()
 
-    def closing(self, text: bytes) -> bytes | None:
+    def closing(self, text: bytes, state: KeyState | None = None) -> bytes | None:
         """Return a short completion of a text, or None if none was found.
 
         Args:
             text: Beginning of a text of the language.
+            state: Keys of a JSON text (default: found in `text`, which takes longer).
         """
         if text not in self._texts:
             matcher = self._start.deep_copy()
             is_viable = matcher.try_consume_tokens(list(text)) == len(text)
-            self._texts[text] = self._complete(text, matcher) if is_viable else None
+            self._texts[text] = self._complete(text, matcher, state) if is_viable else None
             if len(self._texts) > _MAX_TEXTS:
                 self._texts.popitem(last=False)
         return self._texts[text]
 
-    def cost(self, text: bytes) -> int:
-        """Return the number of tokens of a short completion of a text, `NEVER` if none was found."""
-        closing = self.closing(text)
+    def cost(self, text: bytes, state: KeyState | None = None) -> int:
+        """Return the number of tokens of a short completion of a text, `NEVER` if none was found.
+
+        Args:
+            text: Beginning of a text of the language.
+            state: Keys of a JSON text (default: found in `text`, which takes longer).
+        """
+        closing = self.closing(text, state)
         count = None if closing is None else self._count(closing)
         return NEVER if count is None else count
 
@@ -105,7 +115,12 @@ class ClosingTexts:
         value = state if state is not None and state.begun == b"" and not state.is_key else None
         # A part of a string that is not a key adds no keys.
         repeats_closing = value is not None and closing is not None and value.advance(closing) is None
-        for token in np.flatnonzero(viable).tolist():
+        others = viable
+        if value is not None and closing is not None and closing.startswith(b'"') and not repeats_closing:
+            known, ending = self._string_endings(text)
+            costs[viable & known & ending] = self.cost(text, state)
+            others = viable & ~known
+        for token in np.flatnonzero(others).tolist():
             own = self._bytes[token]
             rest = None if closing is None else _common_closing(matcher, own, closing, in_string)
             if rest is None or state is None:
@@ -120,7 +135,7 @@ class ClosingTexts:
                 # For example, a token that ends inside a character. A search for each of them would take too long.
                 count = None
             else:
-                count = self.cost(text + own)
+                count = self.cost(text + own, None if state is None else state.advance(own))
             costs[token] = NEVER if count is None else count
         self._tables[key] = costs
         if len(self._tables) > _MAX_TABLES:
@@ -131,9 +146,31 @@ class ClosingTexts:
         """Return the state of the keys of a text, or None if there is none."""
         return None if self._keys is None else KeyState().advance(text)
 
-    def _complete(self, text: bytes, matcher: LLMatcher) -> bytes | None:
-        added, state = b"", self._key_state(text)
-        if self._keys is not None and state is None:
+    def _string_endings(self, text: bytes) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Find the tokens that may be followed by the quotation mark that ends the string.
+
+        Args:
+            text: Beginning of a JSON text that ends inside a string.
+
+        Returns:
+            Bool array (vocab,) that is True for tokens about which this is known, and bool array (vocab,) that is True
+            for those after which the string may end. Tokens with quotation marks or backslashes are not known.
+        """
+        tokenizer, plain = string_ending_tokenizer(self._tokenization)
+        if self._string_ends is None:
+            self._string_ends = make_matcher(tokenizer, self._grammar)
+        matcher = self._string_ends.deep_copy()
+        matcher.try_consume_tokens(list(text))
+        bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
+        # The mask is empty if the matcher has exceeded its limits.
+        known = np.zeros_like(plain) if matcher.is_error() else plain
+        return known, bits[END_OF_BYTES : END_OF_BYTES + len(plain)].astype(np.bool_)
+
+    def _complete(self, text: bytes, matcher: LLMatcher, state: KeyState | None) -> bytes | None:
+        added = b""
+        if self._keys is None:
+            state = None
+        elif state is None and (state := self._key_state(text)) is None:
             return None
         while len(added) < _MAX_BYTES:
             if matcher.is_accepting():

@@ -346,12 +346,12 @@ class LanguageVerifier(Verifier):
         if self._closing is None:
             return True
         key = tokens.tobytes()
-        text = self._text(key)
-        cost = self._closing.cost(text)
-        if not cost <= room < cost + _NEAR or self._closing.cost(b"") > room + len(tokens):
-            return True
         prefix = self._prefix(key)
         assert prefix is not None
+        text = self._text(key)
+        cost = self._closing.cost(text, prefix.keys)
+        if not cost <= room < cost + _NEAR or self._closing.cost(b"") > room + len(tokens):
+            return True
         viable = np.unpackbits(self._viable_mask(key, prefix), count=vocab_size, bitorder="little")
         return self._closing.costs(text, viable.astype(np.bool_)) < room
 

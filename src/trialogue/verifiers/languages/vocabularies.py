@@ -1,6 +1,7 @@
 """Matchers of llguidance, and special tokenizers for them.
 
-One tokenizer has a copy of each token that is followed by an end mark. The other has single bytes as tokens.
+One tokenizer has a copy of each token that is followed by an end mark, one has single bytes as tokens, and one has
+both bytes and the tokens of JSON strings, each followed by the quotation mark that ends the string.
 """
 
 from functools import cache, lru_cache
@@ -14,6 +15,7 @@ from trialogue.models.tokenization import Tokenization
 
 END_MARK = "\x00"  # JSON allows this character nowhere, and few texts contain it.
 END_OF_BYTES = 256
+_BYTES = [bytes([byte]) for byte in range(255)]
 NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
 """Option of a grammar that allows all tokens whose bytes are allowed, not only canonical ones."""
 _LEXER_FUEL = 20_000_000
@@ -99,7 +101,24 @@ def byte_tokenizer() -> Any:
 
     The byte 0xFF is missing. It occurs in no UTF-8 text, and llguidance reserves it for special tokens.
     """
-    return _tokenizer([bytes([byte]) for byte in range(255)] + [b""])
+    return _tokenizer([*_BYTES, b""])
+
+
+@lru_cache(maxsize=4)
+def string_ending_tokenizer(tokenization: Tokenization) -> tuple[LLTokenizer, NDArray[np.bool_]]:
+    """Return a tokenizer with the tokens of `byte_tokenizer`, and with each token followed by a quotation mark.
+
+    Args:
+        tokenization: Tokenization of the language model.
+
+    Returns:
+        The tokenizer, and a bool array (vocab,) that is True for tokens that represent at least one byte, but no
+        quotation mark or backslash. Such a token t followed by a quotation mark has the id 256 + t.
+    """
+    table = tokenization.token_bytes
+    plain = [bool(data) and b'"' not in data and b"\\" not in data for data in table]
+    ends = (data + b'"' if kept else b"" for data, kept in zip(table, plain, strict=True))
+    return _tokenizer([*_BYTES, b"", *ends]), np.array(plain)
 
 
 @lru_cache(maxsize=4)
