@@ -7,6 +7,7 @@ from . import testing as testing
 from . import training as training
 from . import verifiers as verifiers
 from .models.hub.pretrained import load_pretrained as load_pretrained
+from .models.hub.pretrained_masked import load_pretrained_masked as load_pretrained_masked
 from .samplers.chains.engine import run_chain as run_chain
 from .samplers.chains.simulation.sweeps import run_sweeps as run_sweeps
 from .samplers.confidence import confidence as confidence

@@ -36,18 +36,16 @@ def test_samples_are_resampled_by_weight(shell, tmp_path):
     ("options", "warning"),
     [
         ("--n 4", None),
-        ("--n 4 --resample", r" of 4 samples: do"),
-        ("--n 40", r" of 40 samples: do"),
-        ("--n 12 --prompt a", r" of 12 samples for [12] of 2 prompts: do"),
+        ("--n 4 --resample", r"the 4 weighted samples"),
+        ("--n 40", r"the 40 weighted samples"),
+        ("--n 12 --prompt a", r"the 12 weighted samples of one prompt \(the worst of [12]\)"),
         ("--n 40 --temperature 0.01 --verifier 'regex:.*'", None),
     ],
 )
 def test_a_low_effective_sample_size_is_reported(options, warning, shell):
     rule = "" if "--verifier" in options else "--verifier 'regex:[a-c]{1,6}'"
     result = shell(f"{CAT} {rule} --sampler masked-decoding --max-new-tokens 8 {options}").checked()
-    found = re.search(
-        r"trialogue: the effective sample size is as low as [\d.]+(.*?) not estimate", result.err
-    )
+    found = re.search(r"trialogue: (.*?) are only worth [\d.]+ samples without weights", result.err)
     assert (found is None) if warning is None else re.fullmatch(warning, found[1])
 
 
@@ -68,9 +66,9 @@ def test_the_effective_sample_size_is_low_below_ten_and_below_half_of_the_sample
 ):
     settings = SimpleNamespace(prompts=[SimpleNamespace(id=0)], sampling=SimpleNamespace(resample=resample))
     records = [{"id": 0, "log_weight": -3.0 if sample < equal else None} for sample in range(samples)]
-    remarks = [f"the effective sample size is as low as {equal:.1f} of {samples} samples: "] * is_low
+    remarks = [f"the {samples} weighted samples are only worth {equal:.1f} samples without weights "] * is_low
     found = [*outputs._weight_remarks(records, settings)]
-    assert [remark.partition("do not")[0] for remark in found] == remarks
+    assert [remark.partition("(")[0] for remark in found] == remarks
 
 
 def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):

@@ -192,10 +192,11 @@ def _weight_remarks(records: list[Record], settings: GenerationSettings) -> Iter
     ]
     if low:
         size, number = min(low)
-        prompts = f" for {len(low)} of {len(settings.prompts)} prompts" if len(settings.prompts) > 1 else ""
+        worst = f" of one prompt (the worst of {len(low)})" if len(settings.prompts) > 1 else ""
         yield (
-            f"the effective sample size is as low as {size:.1f} of {number} samples{prompts}: do not estimate "
-            "probabilities from these samples (use more samples, or --sampler exact without --then)"
+            f"the {number} weighted samples{worst} are only worth {size:.1f} samples without weights (effective "
+            "sample size): do not estimate probabilities from them (use more samples, or --sampler exact without "
+            "--then)"
         )
 
 

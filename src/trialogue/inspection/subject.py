@@ -352,7 +352,8 @@ def read_identity(place: str | Path, remote_code: bool = False) -> CheckpointIde
 def _checkpoint(place: str | Path, device: str | None, dtype: str, remote_code: bool) -> Checkpoint:
     if Path(place).suffix == ".safetensors":
         hint = (
-            "it is a network trained by this package. Save it with `trialogue.models.save_gpt2` to inspect it"
+            "it is a network trained by this package. Save it with `trialogue.models.save_gpt2` to inspect it, or "
+            "with `save_masked` if it is masked"
         )
         raise InputError("model", str(place), hint)
     kind = detect_head(place, remote_code=remote_code)

@@ -108,6 +108,8 @@ class Checkpoint:
         with self._convert_errors(self._base_model):
             import transformers
 
+            import trialogue.models.hub.masked_checkpoint  # noqa: F401  (registers masked networks of this package)
+
             if self._gguf is not None:
                 return self._gguf.config()
             _require_reachable(self._config_location)

@@ -52,11 +52,8 @@ def save_gpt2(model: Transformer, tokens: Sequence[str] | Tokenizer, folder: str
     for field, value in (("causal", True), ("positions", "learned"), ("attention_window", None)):
         if getattr(config, field) != value:
             raise InputError(field, getattr(config, field), f"GPT-2 has only {field}={value!r}")
-    tokenizer = _tokenizer(tokens)
-    end = tokenizer.id_to_token(model.eos)
-    if tokenizer.get_vocab_size() != model.vocab_size or end is None:
-        hint = f"the network has {model.vocab_size} tokens including EOS. Give one text per data token"
-        raise InputError("tokens", f"{tokenizer.get_vocab_size()} tokens including EOS", hint)
+    tokenizer = make_tokenizer(tokens, model)
+    end = str(tokenizer.id_to_token(model.eos))
     where, length = make_folder(Path(folder)), config.max_length + 1
     PreTrainedTokenizerFast(
         tokenizer_object=_with_start(tokenizer, end, model.eos),
@@ -103,8 +100,25 @@ def _weights(model: Transformer, length: int) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
 
 
+def make_tokenizer(tokens: Sequence[str] | Tokenizer, model: Transformer) -> Tokenizer:
+    """Return a tokenizer that splits a text into the given tokens, followed by EOS.
+
+    Args:
+        tokens: Text of each data token, or a tokenizer of these tokens and of EOS.
+        model: Network that reads the tokens.
+
+    Raises:
+        InputError: If the number of tokens differs from that of the network.
+    """
+    tokenizer = _tokenizer(tokens)
+    size = tokenizer.get_vocab_size()
+    if size != model.vocab_size or tokenizer.id_to_token(model.eos) is None:
+        hint = f"the network has {model.vocab_size} tokens including EOS. Give one text per data token"
+        raise InputError("tokens", f"{size} tokens including EOS", hint)
+    return tokenizer
+
+
 def _tokenizer(tokens: Sequence[str] | Tokenizer) -> Tokenizer:
-    """Return a tokenizer that splits a text into the given tokens, followed by EOS."""
     import re
 
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers

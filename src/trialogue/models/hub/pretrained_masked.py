@@ -102,7 +102,7 @@ class PretrainedMasked(MaskedNetwork):
         self.frame = torch.tensor(sorted(fixed), dtype=torch.int64)
         special = {self.mask} if kind in DIFFUSION else special
         excluded = sorted(special | set(range(len(tokenizer), self.vocab_size)))
-        self._excluded = torch.tensor(excluded, device=self._device)
+        self._excluded = torch.tensor(excluded, device=self._device, dtype=torch.int64)
         # Padding of diffusion models may be the token that ends a text, and their sequences have equal lengths.
         self._padding: int | None = None if kind in DIFFUSION else tokenizer.pad_token_id
 

@@ -1,0 +1,45 @@
+"""Masked networks as checkpoints: `load_pretrained_masked` and `inspect` compute the logits of the saved network."""
+
+import pytest
+import torch
+
+from refusals import expect_error
+from trialogue import load_pretrained_masked
+from trialogue.inspection.subject import Subject
+from trialogue.models import MaskedTransformer, Transformer, TransformerConfig, save_masked
+from trialogue.models.hub.gpt2_export import make_tokenizer
+
+
+def masked(**fields) -> MaskedTransformer:
+    config = TransformerConfig(vocab_size=3, max_length=5, width=8, mlp_width=16, causal=False, **fields)
+    return MaskedTransformer(Transformer(config, seed=1))
+
+
+@pytest.mark.parametrize("positions", ["learned", "none"])
+@pytest.mark.parametrize("as_tokenizer", [False, True])
+def test_a_saved_masked_network_has_the_same_logits(positions, as_tokenizer, tmp_path):
+    model = masked(positions=positions)
+    tokens = make_tokenizer("ab(", model.model) if as_tokenizer else "ab("
+    loaded = load_pretrained_masked(save_masked(model, tokens, tmp_path / "saved"))
+    ids = loaded.masked_prompt("a[MASK](b", 1)
+    assert ids.tolist() == [0, model.mask, 2, 1, model.mask]
+    places = torch.zeros(2, dtype=torch.int64), torch.tensor([1, 4])
+    assert torch.equal(loaded.logits_at(ids[None], *places), model.logits_at(ids[None], *places))
+    assert loaded.decode(torch.tensor([[0, 2, 2]])) == ["a(("]
+    assert (loaded.vocab_size, loaded.max_length) == (3, 5 if positions == "learned" else None)
+
+
+def test_inspect_compares_a_saved_masked_network_with_random_weights(tmp_path):
+    model = masked()
+    subject = Subject.load(save_masked(model, "ab(", tmp_path), device="cpu")
+    assert (subject.kind, subject.ordinary_tokens.tolist(), subject.frame) == ("masked", [0, 1, 2], ([], []))
+    assert subject.files.startswith("sha256 ")
+    weights = [dict(subject.control(seed).model.named_parameters()) for seed in (0, 0, 1)]
+    name = "network.token_embedding.weight"
+    assert torch.equal(weights[0][name], weights[1][name])
+    assert not torch.equal(weights[0][name], weights[2][name])
+
+
+def test_tokens_that_do_not_fit_the_network_are_rejected(tmp_path):
+    expect_error("the network has 4 tokens including EOS", save_masked, masked(), "ab", tmp_path)
+    expect_error(r"leave out the tokens", save_masked, masked(), ["a", "b", "[MASK]"], tmp_path)
