@@ -10,7 +10,7 @@ import torch
 from trialogue import enumeration
 from trialogue.samplers.chains.subsets import choose_members
 from trialogue.samplers.cut import Cut
-from trialogue.samplers.exact import checked_states, row_numbers
+from trialogue.samplers.exact import checked_states, random_sizes, row_numbers
 from trialogue.samplers.exact import unmasking_states as exact
 from trialogue.samplers.truncation import temper
 from trialogue.samplers.unmasking import (
@@ -41,6 +41,7 @@ find_options, list_sequences = contract.Planned.options, exact.list_sequences
 total_mass, receive = exact.total_mass, exact.Exploration._receive
 before, after = constrained._Canvases._before, constrained._Canvases._after
 restrict = constrained._Canvases._restrict
+prescribed, outcome = random_sizes._Prescribed.count, random_sizes.RandomSizePasses._outcome
 number, follow = row_numbers.RowNumbers.number, remasking.Corrected._follow
 
 
@@ -82,7 +83,7 @@ def factor_without_one(self, block, choose):
 
 def largest_confidence(self, state, conditionals, choose):
     """Select by the most probable token instead of the drawn one."""
-    masked = state.masked & ordered._current_block(state, self.blocks)
+    masked = state.masked & ordered.current_block(state, self.blocks)
     tokens = contract.Drawing(self.temperature, self.top_p or 1.0).draw(
         state.tokens, masked, conditionals, choose
     )
@@ -107,6 +108,14 @@ def shuffled_factors(options):
 
 def first_digit_highest(options, *rest):
     return total_mass(options[:, ::-1], *rest)
+
+
+def one_position_more(self, block, choose):
+    return prescribed(self, block, choose) + 1
+
+
+def without_counting_the_pass(self, state, *rest):
+    return outcome(self, state._replace(passes=state.passes - 1), *rest)
 
 
 def visited_once(self, nodes, masses):
@@ -175,7 +184,7 @@ MUTANTS = [
     ("constrained", constrained._Canvases, "_restrict", any_next_state),
     ("constrained", constrained._Canvases, "draw", drawn_independently),
     ("ordered", ordered, "_select", lowest_scores),
-    ("ordered", ordered, "_current_block", lambda state, width: state.free),
+    ("ordered", ordered, "current_block", lambda state, width: state.free),
     ("corrected", ordered, "choose_members", uniform_members),
     ("ordered", contract.Drawing, "distribution", truncated_first),
     ("ordered", Schedule, "count", remainder_last),
@@ -193,6 +202,8 @@ MUTANTS = [
     ("remdm", contract.Planned, "options", never_masked),
     ("checked", exact, "list_sequences", shuffled_factors),
     ("remdm", exact, "total_mass", first_digit_highest),
+    ("ordered", random_sizes._Prescribed, "count", one_position_more),
+    ("ordered", random_sizes.RandomSizePasses, "_outcome", without_counting_the_pass),
     ("ordered", row_numbers.RowNumbers, "number", first_word_only),
     ("corrected", remasking.Corrected, "_follow", correct_the_first_only),
     ("ordered", exact.Exploration, "_receive", visited_once),

@@ -165,13 +165,16 @@ def cases(kind, count=TABLES):
 def difference(sampler, model, prompt):
     """Return the largest difference of the exact and the naive probabilities and numbers of passes.
 
-    Samplers with plans are also enumerated by `step`, without products of probabilities.
+    Samplers with plans or random sizes are also enumerated by `step` alone.
     """
     expected, passes = naive_distribution(sampler, model, prompt)
     differences = []
-    planned = isinstance(getattr(sampler, "sampler", sampler), Planned)
-    for planned_sampler in [Exploration._planned_sampler, lambda *_: None][: 1 + planned]:
-        with mock.patch.object(Exploration, "_planned_sampler", planned_sampler):
+    names = ("_planned_sampler", "_random_size_passes")
+    shortcuts = {name: getattr(Exploration, name) for name in names}
+    by_step = dict.fromkeys(names, lambda *_: None)
+    has_shortcut = isinstance(getattr(sampler, "sampler", sampler), Planned | DrawThenSelect)
+    for replaced in [shortcuts, by_step][: 1 + has_shortcut]:
+        with mock.patch.multiple(Exploration, **replaced):
             found = exact_distribution(sampler, model, prompt=prompt)
         masses = {**found.probabilities, None: found.rejected}
         differences += [

@@ -4,7 +4,6 @@ The states form an absorbing Markov chain. States that are equal are merged.
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -17,14 +16,13 @@ from trialogue.errors import InputError
 from trialogue.oracles import Masked
 from trialogue.samplers.exact.digit_products import list_sequences, total_mass
 from trialogue.samplers.exact.elimination import AbsorbingChain
+from trialogue.samplers.exact.random_sizes import Outcomes, RandomSizePasses
 from trialogue.samplers.exact.row_numbers import RowNumbers, as_rows
 from trialogue.samplers.unmasking.contract import Canvas, Planned, Unmasking, map_fields, select, tensors
 from trialogue.samplers.unmasking.engine import evaluate
 from trialogue.samplers.unmasking.stages import Stage, WrappedStage, stages_of, with_inner
 
 Sequence_ = tuple[int, ...]
-Outcomes = Iterator[tuple[Tensor, Tensor, Any]]
-"""Row numbers (n,) int64 of states before a stage, probabilities (n,) float64, and the n states after the stage."""
 
 _STATES_AT_ONCE = 1024
 _OUTCOMES_AT_ONCE = 1 << 20
@@ -82,6 +80,7 @@ class Exploration:
         # Number of masked positions of each node before a pass, -1 for nodes between two stages.
         self._positions = np.zeros(0, np.int64)
         self._canvases, self._conditionals = RowNumbers(), torch.zeros(0)
+        self._random_sizes: dict[int, RandomSizePasses] = {}
         # Source, target and probability of each move, and source, output and probability of each end.
         self._moves: list[tuple[Any, Any, Any]] = []
         self._ends: list[tuple[Any, Any, Any]] = []
@@ -131,7 +130,7 @@ class Exploration:
         shape = (*state.tokens.shape, int(self._model.vocab_size))
         conditionals = self._evaluate(state) if not stage else torch.zeros(()).expand(shape)
         factors = np.ones(len(nodes)) if self._stores_moves else self._visits[nodes]
-        contexts = np.zeros(len(nodes), np.int64)
+        contexts = None if self._stores_moves else np.zeros(len(nodes), np.int64)
         for rows, weights, after in self._outcomes(
             self._stages[stage], state, conditionals, factors, contexts
         ):
@@ -159,11 +158,13 @@ class Exploration:
             state: States of its sampler.
             conditionals: Log-probabilities (rows, length, vocab) of the model.
             factors: Factor (rows,) of the probabilities of each row.
-            contexts: Number (rows,) of the state of the wrapping sampler without its canvas. Unless moves are stored,
-                outcomes of rows with equal contexts are merged.
+            contexts: Number (rows,) of the state of the wrapping sampler without its canvas. Outcomes of rows with
+                equal contexts may be merged. None if no outcomes are merged.
         """
         if isinstance(stage, WrappedStage):
             yield from self._wrapped_outcomes(stage, state, conditionals, factors, contexts)
+        elif passes := self._random_size_passes(stage, state):
+            yield from passes.outcomes(state, conditionals, factors, contexts)
         elif sampler := self._planned_sampler(stage, state):
             yield from self._planned_outcomes(sampler, state, conditionals, factors, contexts)
         else:
@@ -186,7 +187,10 @@ class Exploration:
             own = part._replace(
                 tokens=part.tokens[:, :0], masked=part.masked[:, :0], inner=part.inner.tokens[:, :0]
             )
-            labels, _ = RowNumbers().number(np.column_stack((contexts[rows.numpy()], as_rows(tensors(own)))))
+            labels = None
+            if contexts is not None:
+                known = np.column_stack((contexts[rows.numpy()], as_rows(tensors(own))))
+                labels, _ = RowNumbers().number(known)
             for source, weights, inner in self._outcomes(
                 stage.stage, part.inner, conditionals[rows], factors[rows.numpy()], labels
             ):
@@ -200,9 +204,23 @@ class Exploration:
                 select(state, rest),
                 conditionals[rest],
                 factors[rest.numpy()],
-                contexts[rest.numpy()],
+                None if contexts is None else contexts[rest.numpy()],
             ):
                 yield rest[source], weights, after
+
+    def _random_size_passes(self, stage: Stage, state: Any) -> RandomSizePasses | None:
+        """Return the stored passes of a sampler with random sizes, or None for other stages."""
+        sampler = getattr(stage, "__self__", None)
+        if not RandomSizePasses.applies(sampler) or not isinstance(state, Canvas):
+            return None
+        passes = self._random_sizes.setdefault(
+            id(sampler), RandomSizePasses(cast(Any, sampler), self._separate)
+        )
+        return None if passes.is_full else passes
+
+    def _separate(self, stage: Stage, state: Canvas, conditionals: Tensor) -> Outcomes:
+        """Enumerate the outcomes of a stage, and merge none of them."""
+        return self._outcomes(stage, state, conditionals, np.ones(len(conditionals)), None)
 
     def _planned_sampler(self, stage: Stage, state: Any) -> Planned | None:
         """Return the sampler whose plans a stage carries out, or None for other stages and too many canvases."""
@@ -219,7 +237,8 @@ class Exploration:
         """Enumerate the outcomes of a planned pass, by multiplying the probabilities of the positions."""
         vocab = int(self._model.vocab_size)
         canvases = (vocab + 1) ** state.tokens.shape[1]
-        labels, context = RowNumbers().number(np.column_stack((contexts, as_rows([state.free]))))
+        if contexts is not None:
+            labels, context = RowNumbers().number(np.column_stack((contexts, as_rows([state.free]))))
         plans = enumerate_outcomes(
             lambda rows, choose: sampler.plan(select(state, rows), conditionals[rows], choose), len(factors)
         )
@@ -227,7 +246,7 @@ class Exploration:
             options = sampler.options(select(state, source), plan, conditionals[source]).cpu().numpy()
             offsets = plan.passes.cpu().numpy() * canvases
             masses = factors[source.numpy()] * weight.numpy()
-            if self._stores_moves:
+            if contexts is None:
                 counts = (options > 0).sum(2).prod(1).cumsum()
                 for part in np.split(np.arange(len(counts)), _changes(counts // _OUTCOMES_AT_ONCE)):
                     rows, codes, products = list_sequences(options[part])

@@ -1,6 +1,7 @@
 """Samplers that select positions by an order and a size, before or after they draw tokens."""
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -59,6 +60,11 @@ class Ordered(Planned):
         """Temperature and truncation."""
         return Drawing(self.temperature, self.top_p or 1.0)
 
+    @property
+    def selects_independently(self) -> bool:
+        """Whether each position is selected independently. A binomial number in random order is such a set."""
+        return isinstance(self.order, Random) and isinstance(self.size, RandomSizes) and self.blocks is None
+
     def select(self, state: Canvas, conditionals: Tensor, choose: Choose) -> Tensor:
         """Return the positions that the next pass reveals.
 
@@ -84,9 +90,8 @@ class Ordered(Planned):
         Returns:
             The plan of the pass.
         """
-        if isinstance(self.order, Random) and isinstance(self.size, RandomSizes) and self.blocks is None:
-            # A binomial number of positions in random order is a set of independent positions.
-            share = self.size.share(state.passes)
+        if self.selects_independently:
+            share = cast(RandomSizes, self.size).share(state.passes)
             return Plan(torch.where(state.masked, share[:, None], 0.0), state.passes + 1)
         selected = self.select(state, conditionals, choose)
         return Plan(selected.double(), self.advance(state, state.tokens, selected).passes)
@@ -141,7 +146,7 @@ class DrawThenSelect(Unmasking[Canvas]):
         Returns:
             The state after the pass.
         """
-        masked = state.masked & _current_block(state, self.blocks)
+        masked = state.masked & current_block(state, self.blocks)
         drawing = Drawing(self.temperature, self.top_p or 1.0)
         tokens = draw(drawing, state.tokens, masked, conditionals, choose)
         scores = rounded(conditionals.gather(2, tokens[:, :, None])[:, :, 0].exp())
@@ -166,7 +171,7 @@ def _start(tokens: Tensor, masked: Tensor, size: Size, width: int | None) -> Can
     return start
 
 
-def _current_block(state: Canvas, width: int | None) -> Tensor:
+def current_block(state: Canvas, width: int | None) -> Tensor:
     """Return the free positions (rows, length) of the first block that has masked positions."""
     if width is None:
         return state.free
@@ -179,7 +184,7 @@ def _select(
     state: Canvas, scores: Tensor, size: Size, ties: Ties, width: int | None, choose: Choose
 ) -> Tensor:
     """Return the positions (rows, length) that are revealed: those of the current block with the highest scores."""
-    block = _current_block(state, width)
+    block = current_block(state, width)
     masked = state.masked & block
     count = size.count(Block(scores, masked, block.sum(1), state.passes), choose)
     count = torch.minimum(count, masked.sum(1))
@@ -199,5 +204,5 @@ def _advance(state: Canvas, tokens: Tensor, selected: Tensor, size: Size, width:
     after = state.reveal(tokens, selected)
     if not size.counts_passes:
         return after
-    finished = ~(after.masked & _current_block(state, width)).any(1)
+    finished = ~(after.masked & current_block(state, width)).any(1)
     return after._replace(passes=(state.passes + 1).masked_fill(finished, 0))
