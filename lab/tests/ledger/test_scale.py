@@ -1,5 +1,6 @@
 """Runs that are smaller than the preset `default`, and their verdicts."""
 
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 import pytest
 from biased_coin import STUDY, Config
 
-from trialogue_lab.ledger import ADDED, Replication, Settings, judged
+from trialogue_lab.ledger import ADDED, Entry, Replication, Settings, judged
 from trialogue_lab.ledger.runs.execution import execute
+from trialogue_lab.ledger.runs.larger import add_larger_presets
 from trialogue_lab.ledger.runs.results import config_values
 from trialogue_lab.ledger.runs.scale import changed_fields, reduced_fields
 
@@ -85,3 +87,36 @@ def test_claims_are_tested_by_changed_runs_of_full_size_only(tmp_path: Path) -> 
         full.scale
         == "default with bias = 0.9 (not 0.7): not in the totals, which are of the committed results"
     )
+
+
+@pytest.mark.parametrize(
+    ("night", "needed", "remark"),
+    [
+        (
+            Config(seeds=tuple(range(9))),
+            9,
+            r"trialogue run biased-coin --preset night: 9 repetitions, about \S+ core hours",
+        ),
+        (Config(seeds=tuple(range(9))), 10, None),
+        (
+            Config(seeds=tuple(range(9)), flips=99),
+            9,
+            "trialogue run biased-coin --preset night: 9 repetitions, with other settings, too",
+        ),
+    ],
+)
+def test_an_undecided_claim_names_the_preset_with_enough_repetitions(
+    night: Config, needed: int, remark: str | None, plain: Entry
+) -> None:
+    study: Any = replace(STUDY, presets={"default": Config(), "night": night, "paper": night})
+    assert plain.result is not None
+    open_claim = replace(
+        plain.verdicts[0],
+        to_decide=needed,
+        remarks=("late", "about 9 would decide it", "undecided if 1 is left out"),
+    )
+    (found,) = add_larger_presets(study, plain.result, [open_claim])
+    added = found.remarks[2:-1]
+    assert (found.remarks[1], found.remarks[-1]) == open_claim.remarks[1:]
+    assert len(added) == (remark is not None)
+    assert all(re.fullmatch(remark or "", one) for one in added)

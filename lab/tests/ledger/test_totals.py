@@ -391,26 +391,6 @@ def test_study_pages_show_withdrawn_claims_and_totals(entry: Entry) -> None:
     assert "error rates of 2 families" in overview
 
 
-@pytest.mark.parametrize(
-    ("identity", "low", "high", "percent", "text"),
-    [
-        ("more-heads", 0.4282, 0.7207, False, "undecided: [0.43, 0.72] contains 0.5"),
-        ("more-heads", 0.4282, 0.7207, True, "undecided: [43 %, 72 %] contains 50 %"),
-        ("more-heads", 0.4995, 0.5008, False, "undecided: [0.4995, 0.5008] contains 0.5"),
-        ("more-heads", -0.0004, 1.2, False, "undecided: [0.0, 1.2] contains 0.5"),
-        ("near-the-bias", 0.62, 0.74, False, "undecided: [0.62, 0.74] is only partly within 0.7 ± 0.05"),
-        ("more-heads", math.nan, math.nan, False, "undecided"),
-    ],
-)
-def test_templates_quote_the_interval_of_an_undecided_claim(
-    identity: str, low: float, high: float, percent: bool, text: str, plain: Entry
-) -> None:
-    unclear = change(plain, {}, answer="undecided", low=low, high=high)
-    quoted = f'{{{{ claim("biased-coin", "{identity}") | answered(percent={percent}) }}}}'
-    assert fill(quoted, [unclear]) == f"{text}\n"
-    assert fill(quoted, [change(plain, {}, low=low, high=high)]) == "holds\n"
-
-
 def test_templates_quote_statements_families_and_traces(entry: Entry) -> None:
     text = fill(
         '{{ statement_count() }} {{ statement_count("biased-coin", "holds", "thesis") }} '

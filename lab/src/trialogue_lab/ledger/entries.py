@@ -15,6 +15,7 @@ from trialogue_lab.ledger.claims.verdicts import Evidence, Verdict, evaluate
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
 from trialogue_lab.ledger.pages.screens import document_of, matches
 from trialogue_lab.ledger.rows import Rows
+from trialogue_lab.ledger.runs.larger import add_larger_presets
 from trialogue_lab.ledger.runs.results import (
     COUNTING,
     RUNS,
@@ -102,7 +103,7 @@ def judged(study: Study[Any], result: Result | None) -> Entry:
         reduced={} if counts else reduced_fields(study, result.config),
     )
     closest, changed = changed_fields(study, result.config)
-    verdicts = tuple(evaluate(study.claims, evidence))
+    verdicts = tuple(add_larger_presets(study, result, evaluate(study.claims, evidence)))
     entry = Entry(study, result, verdicts, study.withdrawn, closest, changed)
     # The cached property keeps these rows, so that tables and figures reuse the statistics of the verdicts.
     vars(entry)["rows"] = evidence.rows

@@ -6,8 +6,7 @@ A template is a Markdown text with Jinja expressions:
     {{ spread("dyck-backtracking", "errors without a verifier").median }}        also low, high and mean
     {{ claim("dyck-backtracking", "forced-backtrack").estimate | points }}       estimate of a claim, in points
     {{ claim("dyck-backtracking", "forced-backtrack") | noted }}                 verdict on a claim and its remarks
-    {{ claim("dyck-backtracking", "forced-backtrack") | answered }}              verdict, with its interval if undecided
-    {{ interval("dyck-backtracking", "forced-backtrack") }}                      number of a claim, interval and meaning
+    {{ interval("dyck-backtracking", "forced-backtrack") }}                      number, interval, criterion and meaning
     {{ count("dyck-backtracking", "published", "holds") }}                       number of claims (None for any)
     {{ statement_count("dyck-backtracking", "refuted", "thesis") }}              number of statements (None for any)
     {{ totals() }}                                                               table of all totals
@@ -19,7 +18,6 @@ The statistics are those in `Study.numbers`.
 """
 
 import json
-import math
 import re
 import textwrap
 from collections.abc import Sequence
@@ -38,7 +36,7 @@ from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.claims.verdicts import Verdict
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN
 from trialogue_lab.ledger.entries import Entry, ledger_records
-from trialogue_lab.ledger.pages.claim_tables import format_numbers
+from trialogue_lab.ledger.pages.claim_tables import find_measured, format_criterion, format_numbers
 from trialogue_lab.ledger.summary import Families, LedgerAnswer, families, statements, totals_table
 
 WIDTH = 120
@@ -90,7 +88,6 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
         "points": _format_points,
         "whole": lambda number: f"{number:,.0f}",
         "noted": lambda verdict: "; ".join((verdict.answer, *verdict.remarks)),
-        "answered": _format_answer,
     }
     try:
         return reflow(template_environment.from_string(template).render())
@@ -156,27 +153,6 @@ def _format_percent(share: float, digits: int = 0) -> str:
     return f"{_format_points(share, digits)} %"
 
 
-def _format_answer(verdict: Verdict, percent: bool = False) -> str:
-    """Return the answer of a verdict, and for an undecided one its interval and the threshold inside it."""
-    width = verdict.high - verdict.low
-    if verdict.answer != "undecided" or not width > 0:
-        return verdict.answer
-    criterion, unit = verdict.claim.criterion, 100 if percent else 1
-    # The ends have a tenth of the width as their last digit, so that they differ visibly from the threshold.
-    digits = max(0, math.ceil(-math.log10(width * unit)) + 1)
-    # Adding 0 replaces -0.0 by 0.0.
-    low, high = (
-        f"{round(end * unit, digits) + 0:.{digits}f}{' %' * percent}" for end in (verdict.low, verdict.high)
-    )
-    threshold, margin = (
-        f"{number * unit:g}{' %' * percent}" for number in (criterion.threshold, criterion.margin)
-    )
-    if criterion.direction == "equal":
-        around = f"{threshold} ± {margin}" if criterion.threshold else f"±{margin}"
-        return f"undecided: [{low}, {high}] is only partly within {around}"
-    return f"undecided: [{low}, {high}] contains {threshold}"
-
-
 class _TemplateFunctions:
     """The functions that templates can call."""
 
@@ -208,10 +184,16 @@ class _TemplateFunctions:
         raise InputError("claim", identity, f"the study {study} has no such claim")
 
     def interval(self, study: str, identity: str) -> str:
-        """Return the number of a claim with its interval and meaning. Empty if either is unknown."""
+        """Return number, interval, criterion and meaning of a claim, for a table. Empty without a number."""
         for record in ledger_records([self._entry(study)]):
-            if record["claim"] == identity and record["estimate"] is not None and record["measured"]:
-                return f"{format_numbers(record)}: {record['measured']}"
+            if record["claim"] == identity and record["estimate"] is not None:
+                numbers = f"{format_numbers(record)}, holds if {format_criterion(record)}"
+                measured = find_measured(record)
+                return (
+                    (f"{numbers}: {measured}" if measured else numbers)
+                    .replace("|", "\\|")
+                    .replace("*", "\\*")
+                )
         return ""
 
     def count(

@@ -58,6 +58,17 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
     return {name: reduced[name] for name in default if name in reduced}
 
 
+def find_differences(study: Study[Any], values: Mapping[str, Any], preset: str) -> Differences:
+    """Return the config fields of a run that differ from a preset of its study.
+
+    Args:
+        study: The study, an experiment that tests claims of a publication.
+        values: Config of the run, as returned by `config_values`.
+        preset: Name of the preset.
+    """
+    return _find_differences(_flatten_run(study, values), _flatten_preset(study, preset))
+
+
 def _flatten_run(study: Study[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config of a run as a flat dict, with the default values of fields that `config_values` omits."""
     fields = dataclasses.fields(study.presets["default"])
