@@ -66,13 +66,14 @@ This is a row of the section on {section}:
 | column | meaning |
 |---|---|
 | result | the result for the entry, by the rules below |
-| entry | the number in the document, or the section for an entry without a number |
+| entry | the number in the document, or the section for an entry without a number, and the ids of its statements |
 | statement | what the entry says, in short |
-| code | where it is implemented, in the package `trialogue_lab` unless a name begins with `trialogue.` |
+| code | the module, class or function that implements it, with a link to the file |
 | verdicts and checks | the number of claims with each verdict, by study; *ours* marks claims of this project |
 
 A *claim* compares a measured number with a threshold. A *study* measures the numbers of its claims. `trialogue ledger
-STUDY` prints all of them. An *exact check* is a test that compares the code with a second computation.
+STUDY` prints all of them, and `trialogue ledger --statement S1-Fig2c` prints the claims about one statement, by its id.
+An *exact check* is a test that compares the code with a second computation.
 
 A section with undecided claims ends with a table of them. A claim holds if the whole confidence interval satisfies the
 criterion in the column *holds if*. It is undecided if only a part of the interval does.
@@ -150,11 +151,19 @@ def resolve(name: str) -> object:
     Raises:
         InputError: If it does not exist.
     """
+    found, rest = _import(name)
+    for part in rest:
+        found = getattr(found, part)
+    return found
+
+
+def _import(name: str) -> tuple[Any, list[str]]:
+    """Import the longest module at the beginning of a name of `code`, and return it with the names of attributes."""
     parts = name.split(".") if name.startswith("trialogue.") else ["trialogue_lab", *name.split(".")]
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
         try:
-            found = importlib.import_module(module)
+            module_found = found = importlib.import_module(module)
         except ModuleNotFoundError as error:
             if error.name is None or not module.startswith(error.name):
                 raise
@@ -164,7 +173,7 @@ def resolve(name: str) -> object:
                 found = getattr(found, part)
         except AttributeError:
             break
-        return found
+        return module_found, parts[length:]
     raise InputError("code", name, "no such name can be imported")
 
 
@@ -263,7 +272,9 @@ def make_page(sections: Mapping[str, list[Row]], claims: list[Mapping[str, Any]]
             tables.append(_undecided_table(undecided.values()))
     totals.append(_count("all", everything))
     introduction = _INTRODUCTION.format(
-        counts=_summarize(everything), section=f"*{example[0]}*", example=f"{_HEAD}\n{example[1]}"
+        counts=_summarize(everything),
+        section=f"*{example[0]}*",
+        example=f"{_HEAD}\n{example[1]}",
     )
     return "\n\n".join((introduction.rstrip(), "## Totals", "\n".join(totals), *tables)) + "\n"
 
@@ -313,6 +324,22 @@ def _join_cells(cells: Iterable[object]) -> str:
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
+def _link_code(name: str) -> str:
+    """Return the last part of a name of `code`, with a link to the file that defines it."""
+    found, rest = _import(name)
+    module = str(found.__name__)
+    for (
+        part
+    ) in rest:  # A package may import the class from another module. A property has no module of its own.
+        found = getattr(found, part)
+        defined = str(getattr(found, "__module__", ""))
+        module = defined if defined.startswith("trialogue") else module
+    source = "src" if module.partition(".")[0] == "trialogue" else "lab/src"
+    path = f"{source}/{module.replace('.', '/')}"
+    path += ".py" if (ROOT / f"{path}.py").is_file() else "/__init__.py"
+    return f"[`{'.'.join(rest) or name.rpartition('.')[2]}`](../{path})"
+
+
 def _line(row: Row, claims: list[Mapping[str, Any]], state: str) -> str:
     """Return the line of an entry in its table."""
     answers: dict[tuple[str, str], Counter[str]] = {}
@@ -327,11 +354,14 @@ def _line(row: Row, claims: list[Mapping[str, Any]], state: str) -> str:
     if files:
         verdicts.append("exact check in " + ", ".join(f"`{name}`" for name in files))
     said = [row.entry.get("reason", ""), row.entry.get("note", "")]
+    identifiers = sorted(
+        {claim["statement_id"].partition(":")[2] for claim in claims if claim["statement_id"]}
+    )
     cells = [
         STATES[state],
-        row.place,
+        "<br>".join([row.place, *(f"`{identifier}`" for identifier in identifiers)]),
         row.entry["title"],
-        "<br>".join(f"`{name}`" for name in row.values("code")),
+        "<br>".join(_link_code(name) for name in row.values("code")),
         "<br>".join([*verdicts, *filter(None, said)]),
     ]
     return _join_cells(cells)

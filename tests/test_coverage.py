@@ -42,6 +42,10 @@ def test_every_entry_has_one_row(sections):
 def test_the_page_is_generated_from_existing_code_claims_and_tests(coverage, sections, claims):
     page = coverage.make_page(sections, claims)
     assert page == coverage.PAGE.read_text(encoding="utf-8"), "run `make pages`"
+    links = set(re.findall(r"\]\((\.\./[^)]*\.py)\)", page))
+    assert len(links) > 100
+    assert all((coverage.PAGE.parent / link).is_file() for link in links)
+    assert "[`PottsChain.max_energy`](../src/trialogue/data/potts/chain.py)" in page
 
 
 def test_every_published_claim_of_the_documents_belongs_to_an_entry(coverage, sections, claims):
