@@ -4,10 +4,13 @@ import pytest
 import torch
 
 from refusals import expect_error
-from trialogue import load_pretrained_masked
+from trialogue import load_pretrained_masked, unmask
 from trialogue.inspection.subject import Subject
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig, save_masked
 from trialogue.models.hub.gpt2_export import make_tokenizer
+from trialogue.models.tokenization import Tokenization
+from trialogue.samplers.unmasking import Constrained
+from trialogue.verifiers import GrammarVerifier
 
 
 def masked(**fields) -> MaskedTransformer:
@@ -26,6 +29,10 @@ def test_a_saved_masked_network_has_the_same_logits(positions, as_tokenizer, tmp
     places = torch.zeros(2, dtype=torch.int64), torch.tensor([1, 4])
     assert torch.equal(loaded.logits_at(ids[None], *places), model.logits_at(ids[None], *places))
     assert loaded.decode(torch.tensor([[0, 2, 2]])) == ["a(("]
+    tokenization = Tokenization(loaded.tokenizer, loaded.vocab_size)  # It defines the bytes of each token.
+    constrained = Constrained(GrammarVerifier.regex(r"a\(.", tokenization))
+    samples = unmask(loaded, constrained, [loaded.masked_prompt("", 3)], num_samples=20, seed=0)
+    assert {text[:2] for text in loaded.decode(samples.tokens)} == {"a("}
     assert (loaded.vocab_size, loaded.max_length) == (3, 5 if positions == "learned" else None)
 
 

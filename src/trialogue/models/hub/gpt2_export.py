@@ -129,7 +129,9 @@ def _tokenizer(tokens: Sequence[str] | Tokenizer) -> Tokenizer:
     longest_first = sorted(tokens, key=len, reverse=True)
     pattern = Regex("|".join(map(re.escape, longest_first)))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(pattern, behavior="removed", invert=True)
-    tokenizer.decoder = decoders.Fuse()
+    # Constraints such as regular expressions need the bytes of a token. In visible ASCII, they are those of its text.
+    visible = all("!" <= letter <= "~" for text in tokens for letter in text)
+    tokenizer.decoder = decoders.ByteLevel() if visible else decoders.Fuse()
     return tokenizer
 
 
