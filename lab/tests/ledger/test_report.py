@@ -129,6 +129,9 @@ def test_a_table_shows_published_numbers_next_to_ours() -> None:
         ("b", ["–", "0.100", "4.00", "–", "–"]),
         ("c", ["0.250", "–", "–", "many", "–"]),
     ]
+    assert shown.legend == (
+        "–: not measured by this run, or no number in the publication; ±: standard deviation over the repetitions"
+    )
 
 
 def test_cells_may_be_a_data_frame() -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from pandas import DataFrame, Series
 
-from trialogue.display.numbers import format_number
+from trialogue.display.numbers import ABSENT, format_number
 from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.ledger.rows import NoRows, Rows
 
@@ -119,6 +119,25 @@ class Sheet(NamedTuple):
     corner: str
     columns: list[tuple[str, str]]
     lines: list[tuple[str, list[str]]]
+
+    @property
+    def legend(self) -> str:
+        """Meaning of the dash and of "±", if cells have them. May be empty."""
+        origins = {
+            origin
+            for _, cells in self.lines
+            for (_, origin), cell in zip(self.columns, cells, strict=True)
+            if cell == ABSENT
+        }
+        meanings = {
+            "ours": "not measured by this run",
+            "published": "no number in the publication",
+        }
+        found = [meaning for origin, meaning in meanings.items() if origin in origins]
+        texts = [f"{ABSENT}: {', or '.join(found)}"] if found else []
+        if any(" ± " in cell for _, cells in self.lines for cell in cells):
+            texts.append("±: standard deviation over the repetitions")
+        return "; ".join(texts)
 
 
 def sheet(table: ResultTable, rows: Rows) -> Sheet:

@@ -112,7 +112,7 @@ def print_table(out: Console, table: ResultTable, rows: Rows) -> None:
     shown = sheet(table, rows)
     heads = [shown.corner, *(f"{head}\n{origin}" for head, origin in shown.columns)]
     out.print(grid(table.title, heads, [(label, *cells) for label, cells in shown.lines]))
-    out.print(Text("\n".join(filter(None, (table.source, table.note))), style="dim"))
+    out.print(Text("\n".join(filter(None, (table.source, table.note, shown.legend))), style="dim"))
 
 
 def print_ledger(
