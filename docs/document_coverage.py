@@ -3,14 +3,14 @@
 The entries are in `entries/*.toml`. An entry is a definition, a theorem, a table, a figure, or a sentence with a
 quantity. Its keys are:
 
-    title       what the entry states, in plain words
-    place       where the document has it, such as "Section 2.1"; only for an entry without a number of its own
+    title       statement of the entry in plain English
+    place       where the document has it, such as "Section 2.1"; only for an entry without its own number
     code        importable names of its implementation, relative to `trialogue_lab` unless they begin with `trialogue.`
     statements  ids of statements of the ledger without the document; "V-T311.*" includes parts such as "V-T311.proof"
     claims      further claims as "study/claim", which may have wildcards
     tests       exact checks, as "file::function"
     reason      why it has neither a verdict nor an exact check
-    note        what a reader should know
+    note        additional information for readers
 
 Usage: python docs/document_coverage.py
 """
@@ -143,7 +143,7 @@ def load_claims() -> list[Mapping[str, Any]]:
 
 
 def resolve(name: str) -> object:
-    """Return what a name of `code` refers to.
+    """Return the object with a name of the field `code`.
 
     Args:
         name: Name of a module, class, function or attribute, as in the entries.
@@ -330,7 +330,7 @@ def _link_code(name: str) -> str:
     module = str(found.__name__)
     for (
         part
-    ) in rest:  # A package may import the class from another module. A property has no module of its own.
+    ) in rest:  # A package may import the class from another module. A property has no module.
         found = getattr(found, part)
         defined = str(getattr(found, "__module__", ""))
         module = defined if defined.startswith("trialogue") else module

@@ -41,7 +41,7 @@ def _row(name: str) -> str:
 
 
 def _parse(name: str) -> tuple[str, ast.Module]:
-    """Return the module that is named, or contains what is named, and its source."""
+    """Return the module with this name or with the object of this name, and its source."""
     path = _SOURCES[name.partition(".")[0]].joinpath(*name.split("."))
     for file in (path.with_suffix(".py"), path / "__init__.py"):
         if file.is_file():
