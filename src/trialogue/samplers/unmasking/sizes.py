@@ -38,8 +38,8 @@ class Size(ABC):
     needs_confidence: ClassVar[bool] = False
     """Whether the scores must be probabilities of tokens."""
     uses_masked_only: ClassVar[bool] = False
-    """Whether the size depends on the scores of masked positions only, and not on `Block.total` and `Block.passes`. The
-    exact distribution then has fewer states."""
+    """Whether the size does not depend on `Block.total` and on the scores of revealed positions. The exact distribution
+    then has fewer states."""
 
     @abstractmethod
     def count(self, block: Block, choose: Choose) -> Tensor:
@@ -161,6 +161,7 @@ class RandomSizes(Size):
 
     passes: Count = 8
     counts_passes: ClassVar[bool] = True
+    uses_masked_only: ClassVar[bool] = True
 
     def share(self, passes: Tensor) -> Tensor:
         """Return the probability (rows,) float64 that a masked position is revealed after `passes` (rows,) passes."""
