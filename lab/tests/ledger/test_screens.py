@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,7 +144,10 @@ def test_a_filter_changes_no_statement_on_the_study(entry: Entry) -> None:
 
 def test_claims_of_a_publication_have_the_notes_of_the_study(entry: Entry) -> None:
     noted = replace(entry.verdicts[0], remarks=("undecided if seed 1 is left out",))
-    screen = screens.claims_screen([summarize(replace(entry, verdicts=(noted,)))], 100)
+    study = replace(entry.study, glossary={"toss, heads": "the side with a face", "edge": "the rim"})
+    screen = screens.claims_screen([summarize(replace(entry, study=study, verdicts=(noted,)))], 100)
+    assert re.search(r"^toss, heads +the side with a face$", screen, re.MULTILINE)
+    assert "the rim" not in screen
     assert "            undecided if seed 1 is left out" in screen.splitlines()
     assert f"{entry.scale.partition(', ')[2]})" in screen
 

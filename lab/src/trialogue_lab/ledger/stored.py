@@ -9,7 +9,7 @@ import importlib.util
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,7 @@ class StudySummary:
         result: Preset and hash of the result, for example "default@0a1b2c3d4e5f". Empty without a result.
         scale: Preset of the result, and whether its scale is reduced (see `Entry.scale`). May be empty.
         claims: One record per claim, with the columns of `ledger_records` in `COLUMNS` and the study.
+        glossary: Meanings of terms in the titles of the claims, by term.
     """
 
     name: str
@@ -54,6 +55,7 @@ class StudySummary:
     result: str
     scale: str
     claims: Sequence[Record]
+    glossary: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def document(self) -> str:
@@ -83,7 +85,9 @@ def summarize(entry: "Entry") -> StudySummary:
         for record in ledger_records([entry])
     ]
     result = f"{entry.result.preset or 'custom'}@{entry.result.hash}" if entry.result else ""
-    return StudySummary(entry.study.name, entry.study.source, result, entry.scale, records)
+    return StudySummary(
+        entry.study.name, entry.study.source, result, entry.scale, records, entry.study.glossary
+    )
 
 
 def stored_summaries(modules: Mapping[str, str], *, stale: bool = False) -> dict[str, StudySummary]:
@@ -105,6 +109,7 @@ def stored_summaries(modules: Mapping[str, str], *, stale: bool = False) -> dict
             found["result"],
             found.get("scale", ""),
             [dict.fromkeys(COLUMNS) | {"study": name} | record for record in found["claims"]],
+            found.get("glossary", {}),
         )
         for name, module in modules.items()
         if (found := stored.get(name)) and (stale or found["digest"] == _hash_sources(name, module))
@@ -130,6 +135,7 @@ def store_summaries(entries: "Iterable[Entry]") -> Path:
             "source": found.source,
             "result": found.result,
             "scale": found.scale,
+            "glossary": dict(found.glossary),
         }
         claims = [
             {name: record[name] for name in COLUMNS if record[name] not in (None, [])}

@@ -170,7 +170,9 @@ def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
             scale = found.scale.partition(", ")[2]
             result = f"result {found.result}{f', {scale}' * bool(scale)}" if found.result else "no result"
             heading = f"{found.name} ({result})"
-            blocks += ["\n".join(wrap_words(heading, width)), claims_text(found.claims, width)]
+            used = _used_terms(found)
+            terms = text_table(used, width, numbers=2) if used else ""
+            blocks += ["\n".join(wrap_words(heading, width)), terms, claims_text(found.claims, width)]
             if gone := [record["claim"] for record in found.claims if record["verdict"] == WITHDRAWN]:
                 blocks.append("\n".join(wrap_words(f"Withdrawn: {', '.join(gone)}", width)))
             records += found.claims
@@ -179,6 +181,17 @@ def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
     claims = "1 claim" if len(records) == 1 else f"{len(records)} claims"
     tested = "1 statement of a publication" if statements == 1 else f"{statements} statements of publications"
     return "\n\n".join([*filter(None, blocks), f"{claims}, {tested}"])
+
+
+def _used_terms(found: StudySummary) -> list[tuple[str, str]]:
+    """Return the terms of a study that the titles of its claims have, each with its meaning."""
+    titles = " ".join(str(record["title"] or record["statement"]) for record in found.claims).lower()
+    return [
+        (terms, meaning)
+        for terms, meaning in found.glossary.items()
+        # The n of "best-of-n" is a number in a title.
+        if any(re.sub("-n$", "-", term.lower()) in titles for term in terms.split(", "))
+    ]
 
 
 def describe_empty(
