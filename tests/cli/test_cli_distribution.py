@@ -139,7 +139,7 @@ def test_structured_distributions_accept_prompts(run):
 
 def test_a_language_model_with_a_short_horizon_is_enumerated(run, tmp_path):
     model = str(save_tiny(tmp_path / "tiny"))
-    words = f"--model {model} --prompt the --max-new-tokens 3 --verifier 'regex: (cat|dog|mat)'"
+    words = f"--model {model} --prompt the --max-new-tokens 2 --verifier 'regex: (cat|dog|mat)'"
     found = record(run, f"{words} {MASKED}")
     assert 0 < found["accepted_mass"] < 1e-3
     assert {one["text"] for one in found["outputs"]} <= {" cat", " dog", " mat"}
@@ -147,7 +147,7 @@ def test_a_language_model_with_a_short_horizon_is_enumerated(run, tmp_path):
     assert found["weighted_variation"] < 1e-6
     template = "{{ messages | map(attribute='content') | join(' ') }}"
     (tmp_path / "tiny" / "chat_template.jinja").write_text(template)
-    options = f"--model {model} --max-new-tokens 3 --verifier 'regex: (cat|dog|mat)' {MASKED}"
+    options = f"--model {model} --max-new-tokens 2 --verifier 'regex: (cat|dog|mat)' {MASKED}"
     assert record(run, f"{options} --prompt the --chat --system a") == record(
         run, f"{options} --prompt 'a the'"
     )

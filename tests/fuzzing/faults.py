@@ -13,7 +13,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 
 Result = TypeVar("Result")
-CASES = 150
+CASES = 80
 HARMLESS = ("nothing", "strided", "int32", "no rows")
 INDEX_FAULTS = (
     *HARMLESS,

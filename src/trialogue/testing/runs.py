@@ -173,7 +173,7 @@ def check_frequencies(sampler: Sampler[Any], reference: Sampler[Any] | None = No
         sampler if reference is None else reference, tree.table(), verified_values(tree)
     ).probabilities
     run = generate(
-        tree.table(), sampler=sampler, verifier=verified_values(tree), num_samples=SAMPLES, batch_size=4096
+        tree.table(), sampler=sampler, verifier=verified_values(tree), num_samples=SAMPLES, batch_size=SAMPLES
     )
     distance = l1_distance((x if tree.complete(x) else () for x in run.sequences()), distribution)
     message = (
