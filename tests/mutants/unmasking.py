@@ -41,7 +41,7 @@ find_options, list_sequences = contract.Planned.options, exact.list_sequences
 total_mass, receive = exact.total_mass, exact.Exploration._receive
 before, after = constrained._Canvases._before, constrained._Canvases._after
 restrict = constrained._Canvases._restrict
-prescribed, outcome = random_sizes._Prescribed.count, random_sizes.RandomSizePasses._outcome
+prescribed, reached = random_sizes._Prescribed.count, random_sizes.RandomSizePasses._states
 number, follow = row_numbers.RowNumbers.number, remasking.Corrected._follow
 
 
@@ -115,7 +115,7 @@ def one_position_more(self, block, choose):
 
 
 def without_counting_the_pass(self, state, *rest):
-    return outcome(self, state._replace(passes=state.passes - 1), *rest)
+    return reached(self, state._replace(passes=state.passes - 1), *rest)
 
 
 def visited_once(self, nodes, masses):
@@ -203,7 +203,7 @@ MUTANTS = [
     ("checked", exact, "list_sequences", shuffled_factors),
     ("remdm", exact, "total_mass", first_digit_highest),
     ("ordered", random_sizes._Prescribed, "count", one_position_more),
-    ("ordered", random_sizes.RandomSizePasses, "_outcome", without_counting_the_pass),
+    ("ordered", random_sizes.RandomSizePasses, "_states", without_counting_the_pass),
     ("ordered", row_numbers.RowNumbers, "number", first_word_only),
     ("corrected", remasking.Corrected, "_follow", correct_the_first_only),
     ("ordered", exact.Exploration, "_receive", visited_once),

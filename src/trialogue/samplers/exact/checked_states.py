@@ -6,9 +6,10 @@ import numpy as np
 import torch
 
 from trialogue.oracles import Masked
+from trialogue.samplers.exact.moves import Moves
 from trialogue.samplers.exact.unmasking_states import Costs, Exploration, joined
 from trialogue.samplers.unmasking.checked import Checked
-from trialogue.samplers.unmasking.contract import Unmasking, select
+from trialogue.samplers.unmasking.contract import Unmasking
 
 _SMALLEST = 1e-18
 """Probability below which the rest of a chain is neglected."""
@@ -48,16 +49,16 @@ class CheckedExploration(Exploration):
         self._left[nodes] = state.left.cpu().numpy()
         return nodes
 
-    def _take(self, stage: int, sources: Any, weights: Any, after: Any) -> None:
-        rejected = after.left.cpu().numpy() < self._left[sources]
-        judged = select(after, torch.from_numpy(~rejected).to(after.left.device))
-        self._record(sources[~rejected], self._classify(stage, judged), weights[~rejected])
-        again = select(after, torch.from_numpy(rejected).to(after.left.device))
-        sources, weights = sources[rejected], weights[rejected]
+    def _take(self, stage: int, sources: Any, moves: Moves) -> None:
+        is_rejection = moves.states.left.cpu().numpy() < self._left[sources[moves.origins]]
+        super()._take(stage, sources, moves.to(~is_rejection))
+        again = moves.to(is_rejection)
+        before, states = sources[again.rows], again.states
         if self._partial:
-            self._last_rejections.append((sources, self._classify(stage, again), weights))
-        again = again._replace(left=torch.ones_like(again.left))
-        self._rejections.append((sources, self._classify(stage, again), weights))
+            last = self._classify(stage, states)[again.places]
+            self._last_rejections.append((before, last, again.weights))
+        states = states._replace(left=torch.ones_like(states.left))
+        self._rejections.append((before, self._classify(stage, states)[again.places], again.weights))
 
     def solve(self) -> Costs:
         """Return the expected numbers of visits, and the probabilities of the outputs."""

@@ -1,6 +1,6 @@
 """Passes that reveal a random number of positions, for the exact distributions of unmasking samplers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
@@ -11,18 +11,15 @@ from torch import Tensor
 
 from trialogue.enumeration import enumerate_outcomes
 from trialogue.randomness import Choose
+from trialogue.samplers.exact.moves import Moves, Outcomes, one_each
 from trialogue.samplers.exact.row_numbers import RowNumbers, as_rows
 from trialogue.samplers.unmasking.contract import Canvas, map_fields, select
 from trialogue.samplers.unmasking.ordered import DrawThenSelect, Ordered, current_block
 from trialogue.samplers.unmasking.sizes import Block, RandomSizes, Size
-from trialogue.samplers.unmasking.stages import Stage
 
 _STORED_ENTRIES = 1 << 24
 """Number of stored probabilities from which no further ones are stored."""
 _OUTCOMES_AT_ONCE = 1 << 20
-
-Outcomes = Iterator[tuple[Tensor, Tensor, Any]]
-"""Row numbers (n,) int64 of states before a stage, probabilities (n,) float64, and the n states after the stage."""
 
 
 class _Prescribed(Size):
@@ -44,12 +41,10 @@ class RandomSizePasses:
 
     Args:
         sampler: The sampler.
-        enumerate_pass: Function that returns the outcomes of a stage, given states and conditionals.
+        enumerate_pass: The method of `Exploration` that enumerates the outcomes of a stage.
     """
 
-    def __init__(
-        self, sampler: Ordered | DrawThenSelect, enumerate_pass: Callable[[Stage, Canvas, Tensor], Outcomes]
-    ) -> None:
+    def __init__(self, sampler: Ordered | DrawThenSelect, enumerate_pass: Callable[..., Outcomes]) -> None:
         self._sampler, self._enumerate_pass = sampler, enumerate_pass
         self._prescribed = replace(sampler, size=_Prescribed())
         # Canvases before and after a pass. The field `passes` is the number of positions to be revealed before it, and
@@ -78,27 +73,30 @@ class RandomSizePasses:
         Args:
             state: States before the pass.
             conditionals: Log-probabilities (rows, length, vocab) of the model.
-            factors: Factor (rows,) of the probabilities of each row.
-            contexts: Outcomes of rows with equal contexts (rows,) are merged. None if no outcomes are merged.
+            factors: Factor (rows,) of the probabilities of each row, if moves from different rows to the same state may
+                be merged. None if they may not.
+            contexts: Rows with equal contexts (rows,) lead to the same states.
         """
         rows, weights, before = self._count(state)
-        numbers = self._numbers(before, conditionals[rows])
-        masses, sources = factors[rows.numpy()] * weights, rows.numpy()
-        if contexts is not None:
-            passes = state.passes.cpu().numpy()
-            labels, first = RowNumbers().number(np.column_stack((contexts, passes)))
-            places, sources = (labels[sources], numbers), first
-            mixture = csr_array((masses, places), shape=(len(first), self._before.count))
-            found = (mixture @ self._distributions).tocoo()
-            yield self._outcome(state, first[found.row], found.data, found.col)
+        sources, numbers = rows.numpy(), self._numbers(before, conditionals[rows])
+        labels, first = RowNumbers().number(np.column_stack((contexts, state.passes.cpu().numpy())))
+        if factors is not None:
+            places = (labels[sources], numbers)
+            shape = (len(first), self._before.count)
+            found = (csr_array((weights * factors[sources], places), shape) @ self._distributions).tocoo()
+            origins = first[found.row]
+            yield one_each(origins, found.data, self._states(state, origins, found.col))
             return
         counts = np.diff(self._distributions.indptr)[numbers].cumsum()
         for part in np.split(
             np.arange(len(counts)), np.flatnonzero(np.diff(counts // _OUTCOMES_AT_ONCE)) + 1
         ):
             found = self._distributions[numbers[part]].tocoo()
-            origins = part[found.row]
-            yield self._outcome(state, sources[origins], masses[origins] * found.data, found.col)
+            pairs = part[found.row]
+            places, new = RowNumbers().number(np.column_stack((labels[sources[pairs]], found.col)))
+            origins = sources[pairs[new]]
+            states = self._states(state, origins, found.col[new])
+            yield Moves(sources[pairs], weights[pairs] * found.data, states, origins, places)
 
     def _count(self, state: Canvas) -> tuple[Tensor, Any, Canvas]:
         """Return rows (n,), probabilities (n,) and canvases with each possible number of positions to be revealed."""
@@ -119,11 +117,11 @@ class RandomSizePasses:
         numbers, new = self._before.number(as_rows(list(before)))
         if len(new):
             rows = torch.from_numpy(new)
+            stage = cast(Any, self._prescribed).step
+            same = np.zeros(len(new), np.int64)
             found = [
-                (source.numpy(), weights.numpy(), self._store(after))
-                for source, weights, after in self._enumerate_pass(
-                    cast(Any, self._prescribed).step, select(before, rows), conditionals[rows]
-                )
+                (moves.rows, moves.weights, self._store(moves.states)[moves.places])
+                for moves in self._enumerate_pass(stage, select(before, rows), conditionals[rows], None, same)
             ]
             source, weights, after = (np.concatenate(column) for column in zip(*found, strict=True))
             shape = (len(new), self._after.count)
@@ -143,9 +141,7 @@ class RandomSizePasses:
         self._canvases = known
         return numbers
 
-    def _outcome(self, state: Canvas, rows: Any, masses: Any, after: Any) -> tuple[Tensor, Tensor, Canvas]:
-        """Return rows of `state`, masses and the canvases after a pass with the given numbers, each (n,)."""
-        source = torch.from_numpy(rows).long()
+    def _states(self, state: Canvas, rows: Any, after: Any) -> Canvas:
+        """Return the canvases with given numbers (n,) after a pass from the given rows (n,) of `state`."""
         canvas = select(cast(Canvas, self._canvases), torch.from_numpy(after).long())
-        passes = canvas.passes * (state.passes[source] + 1)
-        return source, torch.from_numpy(masses), canvas._replace(passes=passes)
+        return canvas._replace(passes=canvas.passes * (state.passes[torch.from_numpy(rows)] + 1))

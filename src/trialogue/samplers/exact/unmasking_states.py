@@ -16,7 +16,8 @@ from trialogue.errors import InputError
 from trialogue.oracles import Masked
 from trialogue.samplers.exact.digit_products import list_sequences, total_mass
 from trialogue.samplers.exact.elimination import AbsorbingChain
-from trialogue.samplers.exact.random_sizes import Outcomes, RandomSizePasses
+from trialogue.samplers.exact.moves import Moves, Outcomes, one_each
+from trialogue.samplers.exact.random_sizes import RandomSizePasses
 from trialogue.samplers.exact.row_numbers import RowNumbers, as_rows
 from trialogue.samplers.unmasking.contract import Canvas, Planned, Unmasking, map_fields, select, tensors
 from trialogue.samplers.unmasking.engine import evaluate
@@ -129,12 +130,10 @@ class Exploration:
         """Apply a stage to each row of `state`, which are the given `nodes`."""
         shape = (*state.tokens.shape, int(self._model.vocab_size))
         conditionals = self._evaluate(state) if not stage else torch.zeros(()).expand(shape)
-        factors = np.ones(len(nodes)) if self._stores_moves else self._visits[nodes]
-        contexts = None if self._stores_moves else np.zeros(len(nodes), np.int64)
-        for rows, weights, after in self._outcomes(
-            self._stages[stage], state, conditionals, factors, contexts
-        ):
-            self._take(stage, nodes[rows.numpy()], weights.numpy(), after)
+        factors = None if self._stores_moves else self._visits[nodes]
+        contexts = np.zeros(len(nodes), np.int64)
+        for moves in self._outcomes(self._stages[stage], state, conditionals, factors, contexts):
+            self._take(stage, nodes, moves)
 
     def _evaluate(self, state: Any) -> Tensor:
         """Return the conditionals of the canvases of states, each of which is evaluated once if there are not many."""
@@ -157,9 +156,10 @@ class Exploration:
             stage: The stage, or the stage of a wrapped sampler.
             state: States of its sampler.
             conditionals: Log-probabilities (rows, length, vocab) of the model.
-            factors: Factor (rows,) of the probabilities of each row.
-            contexts: Number (rows,) of the state of the wrapping sampler without its canvas. Outcomes of rows with
-                equal contexts may be merged. None if no outcomes are merged.
+            factors: Factor (rows,) of the probabilities of each row, if moves from different rows to the same state may
+                be merged. None if they may not.
+            contexts: Number (rows,) of the state of the wrapping sampler without its canvas. Rows with equal contexts
+                lead to the same states.
         """
         if isinstance(stage, WrappedStage):
             yield from self._wrapped_outcomes(stage, state, conditionals, factors, contexts)
@@ -169,9 +169,9 @@ class Exploration:
             yield from self._planned_outcomes(sampler, state, conditionals, factors, contexts)
         else:
             for rows, weights, after in enumerate_outcomes(
-                lambda rows, choose: stage(select(state, rows), conditionals[rows], choose), len(factors)
+                lambda rows, choose: stage(select(state, rows), conditionals[rows], choose), len(contexts)
             ):
-                yield rows, weights * torch.from_numpy(factors)[rows], after
+                yield one_each(rows.numpy(), weights.numpy(), after).weighted(factors)
 
     def _wrapped_outcomes(
         self, stage: WrappedStage, state: Any, conditionals: Tensor, factors: Any, contexts: Any
@@ -180,33 +180,36 @@ class Exploration:
 
         Rows in which the wrapped sampler takes no step go through `stage.otherwise`, or stay as they are.
         """
-        chosen = np.ones(len(factors), bool) if stage.applies is None else stage.applies(state).cpu().numpy()
-        rows = torch.from_numpy(np.flatnonzero(chosen))
+        chosen = np.ones(len(contexts), bool) if stage.applies is None else stage.applies(state).cpu().numpy()
+        rows = np.flatnonzero(chosen)
         if len(rows):
-            part = select(state, rows)
+            part = select(state, torch.from_numpy(rows))
             own = part._replace(
                 tokens=part.tokens[:, :0], masked=part.masked[:, :0], inner=part.inner.tokens[:, :0]
             )
-            labels = None
-            if contexts is not None:
-                known = np.column_stack((contexts[rows.numpy()], as_rows(tensors(own))))
-                labels, _ = RowNumbers().number(known)
-            for source, weights, inner in self._outcomes(
-                stage.stage, part.inner, conditionals[rows], factors[rows.numpy()], labels
+            labels, _ = RowNumbers().number(np.column_stack((contexts[rows], as_rows(tensors(own)))))
+            own_factors = None if factors is None else factors[rows]
+            for moves in self._outcomes(
+                stage.stage, part.inner, conditionals[torch.from_numpy(rows)], own_factors, labels
             ):
-                yield rows[source], weights, with_inner(select(part, source), inner)
-        rest = torch.from_numpy(np.flatnonzero(~chosen))
-        if len(rest) and stage.otherwise is None:
-            yield rest, torch.from_numpy(factors[rest.numpy()]), select(state, rest)
-        elif len(rest):
-            for source, weights, after in self._outcomes(
+                before = select(part, torch.from_numpy(moves.origins))
+                yield moves.of_rows(rows)._replace(states=with_inner(before, moves.states))
+        rest = np.flatnonzero(~chosen)
+        if len(rest):
+            unchanged = select(state, torch.from_numpy(rest))
+            rest_factors = None if factors is None else factors[rest]
+            if stage.otherwise is None:
+                moves = one_each(np.arange(len(rest)), np.ones(len(rest)), unchanged).weighted(rest_factors)
+                yield moves.of_rows(rest)
+                return
+            for moves in self._outcomes(
                 cast(Stage, stage.otherwise),
-                select(state, rest),
-                conditionals[rest],
-                factors[rest.numpy()],
-                None if contexts is None else contexts[rest.numpy()],
+                unchanged,
+                conditionals[torch.from_numpy(rest)],
+                rest_factors,
+                contexts[rest],
             ):
-                yield rest[source], weights, after
+                yield moves.of_rows(rest)
 
     def _random_size_passes(self, stage: Stage, state: Any) -> RandomSizePasses | None:
         """Return the stored passes of a sampler with random sizes, or None for other stages."""
@@ -214,13 +217,9 @@ class Exploration:
         if not RandomSizePasses.applies(sampler) or not isinstance(state, Canvas):
             return None
         passes = self._random_sizes.setdefault(
-            id(sampler), RandomSizePasses(cast(Any, sampler), self._separate)
+            id(sampler), RandomSizePasses(cast(Any, sampler), self._outcomes)
         )
         return None if passes.is_full else passes
-
-    def _separate(self, stage: Stage, state: Canvas, conditionals: Tensor) -> Outcomes:
-        """Enumerate the outcomes of a stage, and merge none of them."""
-        return self._outcomes(stage, state, conditionals, np.ones(len(conditionals)), None)
 
     def _planned_sampler(self, stage: Stage, state: Any) -> Planned | None:
         """Return the sampler whose plans a stage carries out, or None for other stages and too many canvases."""
@@ -237,46 +236,48 @@ class Exploration:
         """Enumerate the outcomes of a planned pass, by multiplying the probabilities of the positions."""
         vocab = int(self._model.vocab_size)
         canvases = (vocab + 1) ** state.tokens.shape[1]
-        if contexts is not None:
-            labels, context = RowNumbers().number(np.column_stack((contexts, as_rows([state.free]))))
+        labels, context = RowNumbers().number(np.column_stack((contexts, as_rows([state.free]))))
         plans = enumerate_outcomes(
-            lambda rows, choose: sampler.plan(select(state, rows), conditionals[rows], choose), len(factors)
+            lambda rows, choose: sampler.plan(select(state, rows), conditionals[rows], choose), len(contexts)
         )
         for source, weight, plan in plans:
             options = sampler.options(select(state, source), plan, conditionals[source]).cpu().numpy()
             offsets = plan.passes.cpu().numpy() * canvases
-            masses = factors[source.numpy()] * weight.numpy()
-            if contexts is None:
+            sources, masses = source.numpy(), weight.numpy()
+            if factors is None:
                 counts = (options > 0).sum(2).prod(1).cumsum()
                 for part in np.split(np.arange(len(counts)), _changes(counts // _OUTCOMES_AT_ONCE)):
                     rows, codes, products = list_sequences(options[part])
                     rows = part[rows]
-                    after = _decode(codes + offsets[rows], state.free[source[rows]], vocab)
-                    yield source[rows], torch.from_numpy(masses[rows] * products), after
+                    codes += offsets[rows]
+                    places, new = RowNumbers().number(np.column_stack((labels[sources[rows]], codes)))
+                    origins = sources[rows[new]]
+                    after = _decode(codes[new], state.free[torch.from_numpy(origins)], vocab)
+                    yield Moves(sources[rows], masses[rows] * products, after, origins, places)
                 continue
+            masses = masses * factors[sources]
             size = int(offsets.max()) + canvases
-            for label in np.unique(labels[source.numpy()]):
-                rows = np.flatnonzero(labels[source.numpy()] == label)
+            for label in np.unique(labels[sources]):
+                rows = np.flatnonzero(labels[sources] == label)
                 total = total_mass(options[rows], offsets[rows], masses[rows], size)
                 codes = np.flatnonzero(total)
-                first = torch.full((len(codes),), int(context[label]))
-                after = _decode(codes, state.free[first], vocab)
-                yield first, torch.from_numpy(total[codes]), after
+                first = np.full(len(codes), context[label])
+                after = _decode(codes, state.free[torch.from_numpy(first)], vocab)
+                yield one_each(first, total[codes], after)
 
-    def _take(self, stage: int, sources: Any, weights: Any, after: Any) -> None:
+    def _take(self, stage: int, sources: Any, moves: Moves) -> None:
         """Store outcomes of a stage.
 
         Args:
             stage: Index of the stage.
-            sources: Node (n,) from which each outcome was reached.
-            weights: Weight (n,) of each outcome.
-            after: States of the outcomes.
+            sources: Nodes (rows,) before the stage.
+            moves: The outcomes.
         """
-        nodes = self._classify(stage, after)
+        nodes = self._classify(stage, moves.states)[moves.places]
         if self._stores_moves:
-            self._record(sources, nodes, weights)
+            self._record(sources[moves.rows], nodes, moves.weights)
         else:
-            self._receive(nodes, weights)
+            self._receive(nodes, moves.weights)
 
     def _classify(self, stage: int, after: Any) -> Any:
         """Return the node (rows,) of each state after a stage, and -1 minus the index of the output of final states."""
