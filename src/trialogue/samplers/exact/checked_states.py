@@ -7,14 +7,13 @@ import torch
 
 from trialogue.oracles import Masked
 from trialogue.samplers.exact.moves import Moves
+from trialogue.samplers.exact.propagation import propagate
 from trialogue.samplers.exact.unmasking_states import Costs, Exploration, joined
 from trialogue.samplers.unmasking.checked import Checked
 from trialogue.samplers.unmasking.contract import Unmasking
 
 _SMALLEST = 1e-18
 """Probability below which the rest of a chain is neglected."""
-_MOST_STAGES = 100_000
-"""Largest number of stages between two rejections. If more are needed, the probabilities do not sum to one."""
 
 
 class CheckedExploration(Exploration):
@@ -63,17 +62,11 @@ class CheckedExploration(Exploration):
     def solve(self) -> Costs:
         """Return the expected numbers of visits, and the probabilities of the outputs."""
         (node, output, ending), rejections = joined(self._ends), self._matrix(self._rejections)
-        moves, again = self._matrix(self._moves).T.tocsr(), rejections.T.tocsr()
-        last = self._matrix(self._last_rejections).T.tocsr() if self._partial else again
-        total, entered, visits = np.zeros(self._nodes), np.zeros(self._nodes), np.zeros(self._nodes)
-        entered[0] = 1.0
+        moves, again = self._matrix(self._moves), rejections.T
+        last = self._matrix(self._last_rejections).T if self._partial else again
+        total, entered, visits = np.zeros(self._nodes), np.eye(1, self._nodes)[0], np.zeros(self._nodes)
         for left in range(self._quota, -1, -1):
-            visits = np.zeros(self._nodes)
-            for _ in range(_MOST_STAGES):
-                if entered.sum() <= _SMALLEST:
-                    break
-                visits += entered
-                entered = moves @ entered
+            visits = propagate(moves, entered, _SMALLEST)
             total += visits
             entered = (last if left == 1 else again) @ visits
         masses = np.bincount(output, total[node] * ending, len(self._outputs)).astype(np.float64)

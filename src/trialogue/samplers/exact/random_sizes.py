@@ -81,9 +81,8 @@ class RandomSizePasses:
         sources, numbers = rows.numpy(), self._numbers(before, conditionals[rows])
         labels, first = RowNumbers().number(np.column_stack((contexts, state.passes.cpu().numpy())))
         if factors is not None:
-            places = (labels[sources], numbers)
-            shape = (len(first), self._before.count)
-            found = (csr_array((weights * factors[sources], places), shape) @ self._distributions).tocoo()
+            entries, shape = (labels[sources], numbers), (len(first), self._before.count)
+            found = (csr_array((weights * factors[sources], entries), shape) @ self._distributions).tocoo()
             origins = first[found.row]
             yield one_each(origins, found.data, self._states(state, origins, found.col))
             return

@@ -17,6 +17,7 @@ from trialogue.oracles import Masked
 from trialogue.samplers.exact.digit_products import list_sequences, total_mass
 from trialogue.samplers.exact.elimination import AbsorbingChain
 from trialogue.samplers.exact.moves import Moves, Outcomes, one_each
+from trialogue.samplers.exact.propagation import has_cycles, propagate
 from trialogue.samplers.exact.random_sizes import RandomSizePasses
 from trialogue.samplers.exact.row_numbers import RowNumbers, as_rows
 from trialogue.samplers.unmasking.contract import Canvas, Planned, Unmasking, map_fields, select, tensors
@@ -203,7 +204,7 @@ class Exploration:
                 yield moves.of_rows(rest)
                 return
             for moves in self._outcomes(
-                cast(Stage, stage.otherwise),
+                stage.otherwise,
                 unchanged,
                 conditionals[torch.from_numpy(rest)],
                 rest_factors,
@@ -290,11 +291,16 @@ class Exploration:
             nodes[going.numpy()] = self.add(select(after, going))
         if len(ended):
             last = select(after, ended)
-            accepted = self._sampler.accepted(last).tolist()
-            nodes[ended.numpy()] = [
-                -1 - self._outputs.setdefault(tuple(row) if valid else None, len(self._outputs))
-                for row, valid in zip(last.tokens.tolist(), accepted, strict=True)
+            accepted = self._sampler.accepted(last)
+            places, new = RowNumbers().number(as_rows([last.tokens, accepted]))
+            distinct = torch.from_numpy(new)
+            outputs = [
+                self._outputs.setdefault(tuple(row) if valid else None, len(self._outputs))
+                for row, valid in zip(
+                    last.tokens[distinct].tolist(), accepted[distinct].tolist(), strict=True
+                )
             ]
+            nodes[ended.numpy()] = -1 - np.array(outputs)[places]
         return nodes
 
     def _receive(self, nodes: Any, masses: Any) -> None:
@@ -334,9 +340,13 @@ class Exploration:
         if not self._stores_moves:
             return self._costs(self._visits, self._masses, 0.0)
         transitions, (node, output, ending) = self._matrix(self._moves), joined(self._ends)
-        chain = AbsorbingChain(transitions, np.bincount(node, ending, self._nodes).astype(np.float64))
-        masses = np.bincount(output, chain.visits[node] * ending, len(self._outputs))
-        return self._costs(chain.visits, masses, chain.never_ends)
+        if has_cycles(transitions):
+            chain = AbsorbingChain(transitions, np.bincount(node, ending, self._nodes).astype(np.float64))
+            visits, never_ends = chain.visits, chain.never_ends
+        else:
+            visits, never_ends = propagate(transitions, np.eye(1, self._nodes)[0]), 0.0
+        masses = np.bincount(output, visits[node] * ending, len(self._outputs))
+        return self._costs(visits, masses, never_ends)
 
     def _costs(self, visits: Any, masses: Any, never_ends: float) -> Costs:
         """Return the costs, given the expected visits (nodes,) of all nodes."""

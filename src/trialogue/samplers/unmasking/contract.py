@@ -131,7 +131,9 @@ def tensors(state: Any) -> list[Tensor]:
 
 def select(state: AnyState, rows: Tensor) -> AnyState:
     """Return the given `rows` (n,) of a state, which are indices or a mask."""
-    return map_fields(lambda field: field[rows], state)
+    # Indexing by a mask would list its rows again for each field, and is slower than `index_select`.
+    index = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
+    return map_fields(lambda field: field.index_select(0, index), state)
 
 
 def put(state: AnyState, rows: Tensor, part: AnyState) -> AnyState:
