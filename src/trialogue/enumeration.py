@@ -4,9 +4,12 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.compilation import compiled
 from trialogue.randomness import Choose, no_choice
 
 Result = TypeVar("Result")
@@ -142,22 +145,17 @@ class _Tapes:
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
         """Return one option for each row, with the arguments of a random `choose`."""
         device, rows = rows.device, rows.cpu()
-        distribution = log_weights.double().log_softmax(-1).cpu()
-        if bool(torch.isnan(distribution).any()):
-            raise no_choice()
         call = self._calls[rows]
         if len(rows) and int(call.max()) >= self._tapes.shape[1]:
             self._tapes = torch.nn.functional.pad(self._tapes, (0, 1), value=_NONE)
-        given, possible = self._tapes[rows, call], distribution > -math.inf
-        # `argmax` gives the first of equal values.
-        index = torch.where(given == _NONE, possible.byte().argmax(-1), given)
-        others = possible & (given == _NONE)[:, None]
-        others[torch.arange(len(rows)), index] = False
+        index = torch.empty(len(rows), dtype=torch.int64)
+        others = torch.zeros(log_weights.shape, dtype=torch.bool)
+        weights = log_weights.double().cpu().contiguous()
+        arrays = (weights, rows, self._tapes, self._calls, self.log_weight, index, others)
+        if not _follow(*(array.numpy() for array in arrays)):
+            raise no_choice()
         place, option = others.nonzero().unbind(1)
         self._untaken.append((rows[place], call[place], option))
-        self._tapes[rows, call] = index
-        self._calls[rows] += 1
-        self.log_weight[rows] += distribution.gather(1, index[:, None])[:, 0]
         return index.to(device)
 
     def untaken(self) -> tuple[Tensor, Tensor]:
@@ -168,3 +166,47 @@ class _Tapes:
         later = torch.arange(self._tapes.shape[1]) > call[:, None]
         tapes = self._tapes[row].masked_fill(later, _NONE)
         return row, tapes.scatter(1, call[:, None], option[:, None])
+
+
+@compiled
+def _follow(
+    log_weights: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    tapes: NDArray[np.int64],
+    calls: NDArray[np.int64],
+    log_weight: NDArray[np.float64],
+    index: NDArray[np.int64],
+    others: NDArray[np.bool_],
+) -> bool:
+    """Take the next option on the tape of each row, or the first possible option after the end of the tape.
+
+    Args:
+        log_weights: Log-weights (n, k) of the options.
+        rows: Indices (n,) of the rows, which differ.
+        tapes: Choices (m, calls) of all rows. The taken options are added.
+        calls: Number (m,) of choices that each row has made. Incremented.
+        log_weight: Log-probability (m,) of the choices. That of the taken options is added.
+        index: Result (n,): the taken options.
+        others: Result (n, k), which is False. All other possible options become True if the tape has ended.
+
+    Returns:
+        Whether each row has a possible option.
+    """
+    options = log_weights.shape[1]
+    for place, row in enumerate(rows):
+        largest, total, taken = -np.inf, 0.0, tapes[row, calls[row]]
+        for option in range(options):
+            largest = max(largest, log_weights[place, option])
+        for option in range(options):
+            total += np.exp(log_weights[place, option] - largest)
+        if not (total > 0 and largest > -np.inf):
+            return False
+        if taken == _NONE:
+            for option in range(options):
+                if log_weights[place, option] > -np.inf:
+                    others[place, option] = taken != _NONE
+                    taken = option if taken == _NONE else taken
+        index[place] = tapes[row, calls[row]] = taken
+        calls[row] += 1
+        log_weight[row] += log_weights[place, taken] - largest - np.log(total)
+    return True

@@ -101,15 +101,17 @@ class RandomSizePasses:
         """Return rows (n,), probabilities (n,) and canvases with each possible number of positions to be revealed."""
         block = current_block(state, self._sampler.blocks)
         masked = state.masked & block
+        labels, first = RowNumbers().number(as_rows([masked.sum(1), state.passes]))
         blocks = Block(torch.zeros_like(masked), masked, block.sum(1), state.passes)
-        rows, weights, counts = zip(
-            *enumerate_outcomes(
-                lambda rows, choose: self._sampler.size.count(select(blocks, rows), choose), len(masked)
-            ),
-            strict=True,
+        blocks = select(blocks, torch.from_numpy(first))
+        outcomes = enumerate_outcomes(
+            lambda rows, choose: self._sampler.size.count(select(blocks, rows), choose), len(first)
         )
-        source = torch.cat(rows)
-        return source, torch.cat(weights).numpy(), select(state, source)._replace(passes=torch.cat(counts))
+        rows, weights, counts = (torch.cat(column).numpy() for column in zip(*outcomes, strict=True))
+        table = coo_array((weights, (rows, counts))).tocsr()
+        found = table[labels].tocoo()
+        source, count = torch.from_numpy(found.row).long(), torch.from_numpy(found.col).long()
+        return source, found.data, select(state, source)._replace(passes=count)
 
     def _numbers(self, before: Canvas, conditionals: Tensor) -> Any:
         """Return the row (n,) of `self._distributions` for each canvas. New ones are computed first."""
