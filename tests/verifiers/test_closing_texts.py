@@ -13,6 +13,7 @@ from trialogue.randomness import numpy_generator
 from trialogue.samplers import AdaptiveRejection, MaskedDecoding, Rejection
 from trialogue.samplers.exact import exact_distribution, target_distribution
 from trialogue.verifiers import GrammarVerifier
+from trialogue.verifiers.languages import automaton
 from trialogue.verifiers.languages.closing_texts import NEVER, ClosingTexts
 from trialogue.verifiers.schemas.languages import json_language
 
@@ -47,8 +48,11 @@ def build(name):
     return table, getattr(GrammarVerifier, kind)(content, tokens), limit
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_target_is_the_distribution_of_texts_within_the_limit(name):
+@pytest.mark.parametrize("name", [*CASES, "repeated without an automaton"])
+def test_target_is_the_distribution_of_texts_within_the_limit(name, monkeypatch):
+    if name not in CASES:
+        name = name.split()[0]
+        monkeypatch.setattr(automaton, "_MAX_STATES", 1)
     oracle, verifier, limit = build(name)
     target = target_distribution(oracle, verifier, max_new_tokens=limit)
     limited = verifier.within_limit()

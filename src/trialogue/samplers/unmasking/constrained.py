@@ -23,11 +23,9 @@ from trialogue.samplers.unmasking.contract import (
 )
 from trialogue.samplers.unmasking.ordered import DrawThenSelect, Ordered
 from trialogue.validation import Count, Natural, validated
-from trialogue.verifiers.languages.automaton import TokenAutomaton
+from trialogue.verifiers.languages.automaton import NEVER, TokenAutomaton
 from trialogue.verifiers.languages.language_verifier import LanguageVerifier
 
-_NEAR = 64
-"""Number of additional positions for which an error message looks for the shortest text."""
 _FEW = 16
 """Only the allowed log-probabilities are read if they are fewer than those of all tokens divided by this number."""
 _ENTRIES_AT_ONCE = 2**19
@@ -119,8 +117,8 @@ class Constrained(Unmasking[ConstrainedState]):
         """Return the error for a prompt with `masked` positions (length,) that no text of the language fits."""
         count = int(masked[: self.judged_length].sum())
         fills = "fits into" if self.eos is not None else "exactly fills"
-        shortest = self._automaton.shortest(count + _NEAR)
-        known = "" if shortest is None else f" The shortest one has {shortest} tokens."
+        shortest = int(self._automaton.shortest_completions()[0])
+        known = "" if shortest == NEVER else f" The shortest one has {shortest} tokens."
         hint = f"no text that the verifier accepts {fills} them.{known} Mask another number of positions"
         return InputError("prompts", f"{count} masked positions", hint)
 

@@ -15,6 +15,8 @@ from trialogue.errors import InputError
 from trialogue.verifiers.languages.regular_expressions import NONE, TOO_LARGE, RegularExpressions
 
 _MAX_STATES = 10_000
+NEVER = np.iinfo(np.int32).max
+"""Number of tokens of the shortest completion if there is none."""
 _MAX_ENTRIES = 2**25
 """Limit on the number of states times the number of token classes, at 4 bytes per entry."""
 
@@ -107,15 +109,15 @@ class TokenAutomaton(NamedTuple):
         accepting = np.append(automaton.accepting, True)
         return cls(token_class, moves, accepting, csr_array(edges, shape=(size + 1, size + 1)))
 
-    def shortest(self, limit: int) -> int | None:
-        """Return the number of tokens of the shortest text of the language, or None if it exceeds `limit`."""
-        states = np.zeros(len(self.accepting), np.float32)
-        states[0] = 1
-        for count in range(limit + 1):
-            if (states * self.accepting).any():
-                return count
-            states = np.minimum(self.reachable.T @ states, 1)
-        return None
+    def shortest_completions(self) -> NDArray[np.int32]:
+        """Return the smallest number of tokens (states,) int32 after which a text may end, `NEVER` if it cannot."""
+        counts = np.full(len(self.accepting), NEVER, np.int32)
+        found, count = self.accepting.copy(), 0
+        while found.any():
+            counts[found] = count
+            found = (self.reachable @ found > 0) & (counts == NEVER)
+            count += 1
+        return counts
 
 
 def _token_classes(moves: Moves, token_bytes: Sequence[bytes]) -> tuple[NDArray[np.int64], Moves]:

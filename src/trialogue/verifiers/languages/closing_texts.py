@@ -1,6 +1,7 @@
-"""Short texts that complete the beginning of a text of a formal language, and their number of tokens.
+"""Number of tokens that complete the beginning of a text of a formal language.
 
-A mask that keeps only tokens after which such a text fits into the remaining tokens makes every text complete.
+It is exact for a regular language with an automaton of moderate size, and otherwise that of a short text that a search
+finds. A mask that keeps only tokens after which such a text fits into the remaining tokens makes every text complete.
 """
 
 import json
@@ -13,6 +14,7 @@ from llguidance import LLMatcher
 from numpy.typing import NDArray
 
 from trialogue.models.tokenization import Tokenization
+from trialogue.verifiers.languages.automaton import NEVER, ByteAutomaton, TokenAutomaton
 from trialogue.verifiers.languages.object_keys import KeyState, unescape
 from trialogue.verifiers.languages.token_spellings import token_spellings
 from trialogue.verifiers.languages.vocabularies import (
@@ -27,10 +29,47 @@ _MAX_BYTES = 2000
 _MAX_STATES = 1000
 _MAX_TABLES = 128
 _MAX_TEXTS = 20_000
-NEVER = np.iinfo(np.int32).max
-"""Number of tokens if no completion was found."""
-
 Costs = NDArray[np.int32]
+
+
+class RegularClosings:
+    """Counts the tokens of the shortest completions of texts of a regular language.
+
+    Args:
+        pattern: Regular expression of the language.
+        tokenization: Tokenization of the language model.
+
+    Raises:
+        InputError: If the automaton of the language is too large.
+    """
+
+    def __init__(self, pattern: str, tokenization: Tokenization) -> None:
+        of_bytes = ByteAutomaton.from_pattern(pattern)
+        self._of_tokens = TokenAutomaton.compile(of_bytes, tokenization.token_bytes, None)
+        self._moves, self._counts = of_bytes.moves, self._of_tokens.shortest_completions()
+
+    def cost(self, text: bytes, _: KeyState | None = None) -> int:
+        """Return the number of tokens of the shortest completion of a text, `NEVER` if there is none."""
+        return int(self._counts[self._state(text)])
+
+    def costs(self, text: bytes, viable: NDArray[np.bool_]) -> Costs:
+        """Return the number of tokens of the shortest completion of a text followed by each token.
+
+        Args:
+            text: Beginning of a text of the language.
+            viable: Whether each token (vocab,) may follow.
+
+        Returns:
+            Counts (vocab,) int32, `NEVER` for tokens that may not follow.
+        """
+        following = self._of_tokens.moves[self._of_tokens.token_class, self._state(text)]
+        return np.where(viable, self._counts[following], NEVER).astype(np.int32)
+
+    def _state(self, text: bytes) -> int:
+        state = 0
+        for byte in text:
+            state = int(self._moves[state, byte])
+        return state
 
 
 class ClosingTexts:

@@ -8,6 +8,7 @@ does. All grammars are therefore compiled with `no_forcing`, which allows a toke
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,8 +25,8 @@ from trialogue.errors import InputError, NotValidError
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 from trialogue.validation import Count, validated
-from trialogue.verifiers.languages.automaton import ByteAutomaton, TokenAutomaton
-from trialogue.verifiers.languages.closing_texts import NEVER, ClosingTexts
+from trialogue.verifiers.languages.automaton import NEVER, ByteAutomaton, TokenAutomaton
+from trialogue.verifiers.languages.closing_texts import ClosingTexts, RegularClosings
 from trialogue.verifiers.languages.closing_tokens import ClosingTokens
 from trialogue.verifiers.languages.object_keys import KeyState, repeated_keys
 from trialogue.verifiers.languages.stop_strings import StopStrings
@@ -159,7 +160,7 @@ class LanguageVerifier(Verifier):
         self._prefixes: OrderedDict[bytes, _Prefix] = OrderedDict()
         self._rows, self._lock = 1, Lock()
         self._stopped: StoppedLanguage | None = None
-        self._closing: ClosingTexts | None = None
+        self._closing: ClosingTexts | RegularClosings | None = None
         self._accepts = language.acceptance()
         self._repeated = None if language.names is None else repeated_keys(tokenization)
         self._shortlist = ClosingTokens(
@@ -187,11 +188,12 @@ class LanguageVerifier(Verifier):
     def within_limit(self) -> Self:
         """Return a copy whose mask keeps only tokens after which the text can be completed before the length limit.
 
-        The copy rejects a prefix near the limit if its completion by `ClosingTexts` has more tokens than are left.
-        Samplers then target the model's distribution restricted to the texts of the language all of whose prefixes are
-        accepted. These are all texts within the limit if `ClosingTexts` finds completions with the fewest tokens, and
-        otherwise at least the texts that end early enough. Tokens are restricted only if fewer than 64 tokens are left
-        in addition to those of the completion.
+        The copy rejects a prefix near the limit if its completion has more tokens than are left. Samplers then target
+        the model's distribution restricted to the texts of the language all of whose prefixes are accepted. For a
+        regular expression or a list of texts, the completions have the fewest tokens, unless the automaton of the
+        language is too large, so that these are all texts within the limit. Otherwise the completions are those of
+        `ClosingTexts`, and these are at least the texts that end early enough. Tokens are restricted only if fewer than
+        64 tokens are left in addition to those of the completion.
 
         If the shortest text that was found is longer than the limit, the mask does not change. Conditions that only the
         parser checks are not considered.
@@ -205,6 +207,10 @@ class LanguageVerifier(Verifier):
             )
             raise InputError("within_limit", self._source, hint)
         limited = copy(self)
+        if self._language.pattern is not None:
+            with suppress(InputError):
+                limited._closing = RegularClosings(self._language.pattern, self._tokenization)
+                return limited
         limited._closing = ClosingTexts(self.grammar, self._names, self._tokenization)
         return limited
 
