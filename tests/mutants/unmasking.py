@@ -42,6 +42,7 @@ total_mass, receive = exact.total_mass, exact.Exploration._receive
 before, after = constrained._Canvases._before, constrained._Canvases._after
 restrict = constrained._Canvases._restrict
 prescribed, reached = random_sizes._Prescribed.count, random_sizes.RandomSizePasses._states
+begin = checked_states.RestartedExploration.__init__
 number, follow = row_numbers.RowNumbers.number, remasking.Corrected._follow
 
 
@@ -146,6 +147,11 @@ def one_rejection_less(self):
     return solve(self)
 
 
+def one_restart_less(self, *arguments):
+    begin(self, *arguments)
+    self._quota -= 1
+
+
 def lengths_only(tokens, lengths, starts, vocab_size):
     """Judge texts of equal length as if they were equal."""
     return distinct(torch.zeros_like(tokens), lengths, starts, vocab_size)
@@ -220,6 +226,7 @@ MUTANTS = [
     ("checked-partial", Checked, "_accepts", all_tokens),
     ("checked-partial", checked_states.CheckedExploration, "solve", never_the_last_rejection),
     ("checked", checked_states.CheckedExploration, "solve", one_rejection_less),
+    ("checked-partial", checked_states.RestartedExploration, "__init__", one_restart_less),
     ("checked", checked, "_distinct", lengths_only),
 ]
 """Kind of sampler, object, attribute and faulty replacement."""

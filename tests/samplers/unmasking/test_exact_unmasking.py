@@ -257,6 +257,7 @@ def test_true_conditionals_are_exact_with_one_position_per_pass_and_wrong_with_m
     checked = exact_distribution(Checked(lambda text: sum(text) == 2, quota=4), model)
     accepted = sum(p for x, p in expected.items() if sum(x) == 2)
     assert checked.rejected == pytest.approx((1 - accepted) ** 5)
+    assert checked.expected_passes == pytest.approx(5 * sum((1 - accepted) ** count for count in range(5)))
     for text, p in checked.probabilities.items():
         assert p / (1 - checked.rejected) == pytest.approx(expected[text] / accepted)
 

@@ -16,6 +16,57 @@ _SMALLEST = 1e-18
 """Probability below which the rest of a chain is neglected."""
 
 
+class RestartedExploration(Exploration):
+    """Enumeration of the states of `Checked` if a rejection masks all positions again.
+
+    Each rejection leads back to the start. The steps up to the first rejection are therefore explored once, without
+    stored moves, and their expected visits are multiplied by the expected number of starts. If prefixes are judged, the
+    steps after the last rejection differ, and are explored, too.
+    """
+
+    def __init__(self, sampler: Checked, model: Masked, max_states: int) -> None:
+        super().__init__(sampler, model, max_states, stores_moves=False)
+        self._quota, self._partial = sampler.quota, sampler.partial
+        self._start: Any = None
+        self._left, self._rejected = 1, 0.0
+
+    @staticmethod
+    def applies(sampler: Unmasking[Any]) -> TypeGuard[Checked]:
+        """Return whether the sampler is a `Checked` that masks all positions of rejected texts again."""
+        return CheckedExploration.applies(sampler) and sampler.remask is None
+
+    def add(self, state: Any, stage: int = 0) -> Any:
+        """Return the node (rows,) of each row's state. See `Exploration.add`."""
+        if self._start is None:
+            self._start = state = state._replace(left=torch.ones_like(state.left))
+        return super().add(state, stage)
+
+    def _take(self, stage: int, sources: Any, moves: Moves) -> None:
+        is_rejection = moves.states.left.cpu().numpy() < self._left
+        self._rejected += float(moves.weights[is_rejection[moves.places]].sum())
+        super()._take(stage, sources, moves.to(~is_rejection))
+
+    def expand(self) -> bool:
+        """Apply a stage to each new node, with all outcomes. Returns whether the exploration goes on."""
+        if super().expand():
+            return True
+        if self.returns or not self._left:
+            return False
+        self._left = 0
+        # Probability of the last start, and expected number of starts that are followed by the same steps.
+        last = self._rejected**self._quota
+        starts = sum(self._rejected**index for index in range(self._quota))
+        if not self._partial:
+            starts += last
+            self._masses[0] += last * self._rejected / starts
+        self._visits *= starts
+        self._masses *= starts
+        if self._partial:
+            start = self._start._replace(left=torch.zeros_like(self._start.left))
+            self._receive(self.add(start), np.array([last]))
+        return self._partial
+
+
 class CheckedExploration(Exploration):
     """Enumeration of the states of `Checked`, in which the number of remaining rejections is one or zero.
 

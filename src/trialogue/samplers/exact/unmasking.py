@@ -14,7 +14,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from trialogue.oracles import Masked
-from trialogue.samplers.exact.checked_states import CheckedExploration
+from trialogue.samplers.exact.checked_states import CheckedExploration, RestartedExploration
 from trialogue.samplers.exact.elimination import require_distribution
 from trialogue.samplers.exact.unmasking_states import Exploration, Sequence_
 from trialogue.samplers.unmasking.checked import ends
@@ -79,15 +79,20 @@ def unmasking_distribution(
     prompts: Any = prompt if prompt is None else prompt[None] if isinstance(prompt, Tensor) else [prompt]
     start = sampler.init(*prompt_canvas(oracle, prompts, length))
     with torch.no_grad(), tqdm(desc="states", unit="state", disable=not progress, leave=False) as bar:
-        if CheckedExploration.applies(sampler):
-            chain: Exploration = CheckedExploration(sampler, oracle, max_states)
-            _explore(chain, start, bar)
+        chain: Exploration
+        if RestartedExploration.applies(sampler):
+            chain = RestartedExploration(sampler, oracle, max_states)
+        elif CheckedExploration.applies(sampler):
+            chain = CheckedExploration(sampler, oracle, max_states)
         else:
             chain = Exploration(sampler, oracle, max_states, stores_moves=False)
+        _explore(chain, start, bar)
+        if chain.returns and CheckedExploration.applies(sampler):
+            chain = CheckedExploration(sampler, oracle, max_states)
             _explore(chain, start, bar)
-            if chain.returns:
-                chain = Exploration(sampler, oracle, max_states, stores_moves=True)
-                _explore(chain, start, bar)
+        elif chain.returns:
+            chain = Exploration(sampler, oracle, max_states, stores_moves=True)
+            _explore(chain, start, bar)
     costs = chain.solve()
     require_distribution("probabilities", costs.masses.tolist(), costs.never_ends)
     probabilities = dict[Sequence_, float]()
