@@ -34,18 +34,20 @@ class RowNumbers:
         Returns:
             Numbers (n,), and for each row that did not occur in earlier calls the index of its first occurrence.
         """
-        most = self.count + len(rows)
-        if most > len(self._rows):
-            room = np.empty((max(_FEWEST, 2 * most), rows.shape[1]), np.int64)
-            if self.count:
-                room[: self.count] = self._rows[: self.count]
-            self._rows = room
-            # At most half of the table is full, and its size is a power of two.
-            self._table = np.full(1 << int(2 * len(room) - 1).bit_length(), _FREE)
-            _insert(self._rows, self.count, self._table)
-        numbers, new = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-        before = self.count
-        self.count = _number(rows, self._rows, self.count, self._table, numbers, new)
+        numbers, new, before = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64), self.count
+        done = 0
+        while done < len(rows):
+            if self.count == len(self._rows):
+                room = np.empty((max(_FEWEST, 4 * self.count), rows.shape[1]), np.int64)
+                if self.count:
+                    room[: self.count] = self._rows
+                self._rows = room
+                # At most half of the table is full, and its size is a power of two.
+                self._table = np.full(1 << int(2 * len(room) - 1).bit_length(), _FREE)
+                _insert(self._rows, self.count, self._table)
+            done, self.count = _number(
+                rows, done, self._rows, self.count, self._table, numbers, new[self.count - before :]
+            )
         return numbers, new[: self.count - before]
 
 
@@ -75,17 +77,27 @@ def _insert(rows: Integers, count: int, table: Integers) -> None:
 
 @compiled
 def _number(
-    given: Integers, rows: Integers, count: int, table: Integers, numbers: Integers, new: Integers
-) -> int:
-    """Write the number of each of the `given` rows and the places of new ones. Returns the number of known rows."""
+    given: Integers,
+    done: int,
+    rows: Integers,
+    count: int,
+    table: Integers,
+    numbers: Integers,
+    new: Integers,
+) -> tuple[int, int]:
+    """Write the numbers of the `given` rows and the places of new ones, until there is no room for further rows.
+
+    Returns the number of given rows that have a number, first `done`, and the number of known rows, first `count`.
+    """
     before = count
-    for index in range(len(given)):
-        place = _place(given[index], rows, table)
+    while done < len(given) and count < len(rows):
+        place = _place(given[done], rows, table)
         if table[place] == _FREE:
-            rows[count], table[place], new[count - before] = given[index], count, index
+            rows[count], table[place], new[count - before] = given[done], count, done
             count += 1
-        numbers[index] = table[place]
-    return count
+        numbers[done] = table[place]
+        done += 1
+    return done, count
 
 
 def as_rows(fields: list[Tensor]) -> Integers:
