@@ -152,6 +152,23 @@ def test_claims_of_a_publication_have_the_notes_of_the_study(entry: Entry) -> No
     assert f"{entry.scale.partition(', ')[2]})" in screen
 
 
+def test_undecided_claims_are_listed_by_the_cost_of_deciding_them(entry: Entry) -> None:
+    cheap, dear, unknown = (
+        replace(verdict, answer="undecided", to_decide=needed, larger_preset=preset, larger_hours=hours)
+        for verdict, needed, preset, hours in zip(
+            entry.verdicts, (12, 9, 700), ("weekend", "night", None), (1.5, 20.0, None), strict=False
+        )
+    )
+    found = summarize(replace(entry, verdicts=(dear, unknown, cheap), withdrawn=()))
+    rows = [line.split() for line in screens.claims_screen([found], 80, [found], brief=True).splitlines()]
+    name = found.name
+    assert [row for row in rows if row[:1] == [name]] == [
+        [name, "1", "weekend", "1.5", "5", "12"],
+        [name, "1", "night", "20", "5", "9"],
+        [name, "1", "–", "5", "700"],
+    ]
+
+
 def test_the_stored_verdicts_have_no_stale_study(stored: dict[str, StudySummary]) -> None:
     own = {name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")}
     stale = own - stored.keys()

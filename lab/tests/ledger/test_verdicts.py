@@ -106,10 +106,15 @@ def test_power_does_not_change_a_verdict() -> None:
 def test_an_undecided_claim_has_the_number_of_replications_that_would_decide_it() -> None:
     undecided = judge(claim(value() > 0), (0.0, 2.0, 1.0, -1.5, 1.6))
     assert undecided.to_decide is not None
-    assert f"about {undecided.to_decide} repetitions instead of 5 would decide it" in undecided.remarks[0]
+    assert (
+        f"about {undecided.to_decide} repetitions instead of 5 would probably confirm it"
+        in undecided.remarks[0]
+    )
+    below = judge(claim(value() > 1.5), (0.0, 2.0, 1.0, -1.5, 1.6))
+    assert below.remarks[0].endswith("would probably refute it")
     far = judge(claim(value() > 0.619), (0.0, 2.0, 1.0, -1.5, 1.6))
     assert far.to_decide is None
-    assert far.remarks[0].startswith("more than 10,000 repetitions instead of 5 would decide it")
+    assert far.remarks[0].startswith("more than 10,000 repetitions instead of 5 would be needed")
     assert judge(claim(value() > -9), (0.0, 2.0, 1.0, -1.5, 1.6)).to_decide is None
     assert judge(claim(share(identical=False) > 0.9), (1.0,) * 5).remarks == ()
 

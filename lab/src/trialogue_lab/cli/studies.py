@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
         terminal.print_table(out, table, entry.rows)
     report = atomic_write(result.folder / "report.html", render_report([entry]))
     place = "" if arguments.results == RUNS else f" --runs {arguments.results}"
-    print(f"all claims, next to the committed verdicts: trialogue ledger {study.name}{place}")
+    print(f"\nall claims, next to the committed verdicts: trialogue ledger {study.name}{place}")
     similar = None if committed else _find_similar(study, result, arguments.results)
     mine, other = (
         f"{study.name}@{one.hash}" if arguments.results == RUNS else one.folder
@@ -214,11 +214,13 @@ def show_ledger(arguments: argparse.Namespace) -> None:
             raise _no_claim(filters["statement"])
         chosen = [select_claims(found, **filters) for found in summaries]
         if any(found.claims for found in chosen):
-            print(claims_screen(chosen, width))
+            brief = filters["answers"] == ["undecided"] and not filters["statement"]
+            print(claims_screen(chosen, width, summaries, brief=brief))
         else:
             print("\n".join(wrap_words(describe_empty(found_claims, **filters), width)))
-        if own:
-            print(f"\nYour runs in {arguments.runs} are not searched. Add the names of studies: {names}")
+        found_names = {found.name for found in chosen if found.claims}
+        if names := " ".join(name for name in names.split() if name in found_names):
+            print(f"\nFor the verdicts of your own runs in the folder {arguments.runs}, add: {names}")
         return
     print(summary_screen(summaries, width))
     if own:

@@ -172,8 +172,9 @@ def totals_of(records: Iterable[Record]) -> dict[str, dict[LedgerAnswer, int]]:
         records: Records of claims.
 
     Returns:
-        Counts by verdict, for each row. The first row counts statements, the others claims by origin. Claims added
-        after their run have separate rows. Counts of zero are omitted.
+        Counts by verdict, for each row. The first row counts statements, the others claims by origin, and all claims.
+        Claims registered after their run are counted in the row of their origin, and again in a row of their own.
+        Counts of zero are omitted.
     """
     found = list(records)
     lines: dict[str, Counter[LedgerAnswer]] = {
@@ -181,11 +182,11 @@ def totals_of(records: Iterable[Record]) -> dict[str, dict[LedgerAnswer, int]]:
     }
     for origin in ORIGINS:
         name = "published claims" if origin == "published" else "our claims"
-        lines |= {name: Counter(), f"{name}, {LATE}": Counter()}
-        for record in found:
-            if record["origin"] == origin:
-                is_late = not record["registered"] and bool(record["replications"])
-                lines[f"{name}, {LATE}" if is_late else name][record["verdict"]] += 1
+        own = [record for record in found if record["origin"] == origin]
+        late = [record for record in own if not record["registered"] and record["replications"]]
+        lines[name] = Counter(record["verdict"] for record in own)
+        lines[f"{name} that were {LATE}"] = Counter(record["verdict"] for record in late)
+    lines["all claims"] = Counter(record["verdict"] for record in found)
     return {
         name: {answer: counts[answer] for answer in LEDGER_ANSWERS if counts[answer]}
         for name, counts in lines.items()

@@ -242,7 +242,8 @@ COLUMNS = (
     "study", "claim", "title", "measured", "statement", "statement_id", "origin", "registered", "source",
     "published", "setting", "verdict", "last_verdict", "withdrawn_on", "reason", "estimate", "low", "high", "alpha",
     "direction", "threshold", "margin", "grade", "unit", "replications", "required_replications",
-    "replications_to_decide", "power", "smallest_effect", "remarks", "preset", "result", "changed",
+    "replications_to_decide", "larger_preset", "larger_hours", "power", "smallest_effect", "remarks", "preset",
+    "result", "changed",
 )  # fmt: skip
 """Keys of a record, in order."""
 
@@ -272,6 +273,8 @@ def _verdict_record(entry: Entry, verdict: Verdict) -> dict[str, object]:
         "replications": verdict.replications,
         "required_replications": verdict.required,
         "replications_to_decide": verdict.to_decide,
+        "larger_preset": verdict.larger_preset,
+        "larger_hours": verdict.larger_hours,
         "remarks": list(verdict.remarks),
         "preset": entry.result.preset if entry.result else None,
         "result": entry.result.hash if entry.result else None,

@@ -32,7 +32,7 @@ OWN = "ours"
 COLUMNS = (
     "claim", "title", "measured", "statement", "statement_id", "origin", "registered", "source", "published",
     "verdict", "alpha", "replications", "estimate", "low", "high", "direction", "threshold", "margin", "grade", "unit",
-    "setting", "reason", "remarks",
+    "setting", "reason", "remarks", "replications_to_decide", "larger_preset", "larger_hours",
 )  # fmt: skip
 """Columns of `ledger_records` that are stored."""
 

@@ -8,6 +8,9 @@ ORIGINS: tuple[Origin, ...] = ("published", "ours")
 ALPHA = 0.05
 """Total error rate of the registered claims of one study and one origin ("published" or "ours")."""
 
+INSTEAD = "instead of"
+"""Words in the remark with the number of repetitions that would decide a claim."""
+
 LATE = "registered after the run"
 
 Answer = Literal["holds", "refuted", "undecided", "not tested", "altered since the run"]

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from trialogue.intervals import Interval
 from trialogue_lab.ledger.claims.answers import ALPHA as ALPHA
 from trialogue_lab.ledger.claims.answers import ANSWERS as ANSWERS
+from trialogue_lab.ledger.claims.answers import INSTEAD
 from trialogue_lab.ledger.claims.answers import LATE as LATE
 from trialogue_lab.ledger.claims.answers import Answer as Answer
 from trialogue_lab.ledger.claims.claims import ORIGINS, Claim, Origin, Precondition, Registration
 from trialogue_lab.ledger.claims.intervals import Counts, interval, intervals
 from trialogue_lab.ledger.claims.pilots import Pilot
-from trialogue_lab.ledger.claims.power import MOST, POWER, power, replications_to_decide, smallest_effect
+from trialogue_lab.ledger.claims.power import MOST, power, replications_to_decide, smallest_effect
 from trialogue_lab.ledger.claims.statistics import Decision, decide
 from trialogue_lab.ledger.rows import Rows
 
@@ -75,6 +76,8 @@ class Verdict:
         replications: Number of measured replications.
         required: Number of replications that the config requires.
         to_decide: Number of replications that would decide an undecided claim (see `replications_to_decide`).
+        larger_preset: Smallest preset with this number of replications. None if there is none.
+        larger_hours: Estimated computing time of this preset in hours. None if it is unknown.
         power: Probability that a run like this one decides the claim, estimated from a pilot (small trial run).
         smallest_effect: Smallest distance from the threshold that the run could detect.
         alpha: Error rate of the confidence interval, or `claim.chance` of a claim without an interval.
@@ -91,6 +94,8 @@ class Verdict:
     replications: int = 0
     required: int = 0
     to_decide: int | None = None
+    larger_preset: str | None = None
+    larger_hours: float | None = None
     power: float = math.nan
     smallest_effect: float = math.nan
     alpha: float = math.nan
@@ -179,7 +184,8 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
                 reason += _describe_extreme_interval(claim, len(estimates), alpha)
             if has_power:
                 to_decide = replications_to_decide(claim.criterion, estimates, alpha)
-                remarks.append(_describe_larger_run(to_decide, len(estimates)))
+                direction = decide(found.estimate, found.estimate, claim.criterion)
+                remarks.append(_describe_larger_run(to_decide, len(estimates), direction))
         if claim.sampled:
             remarks += _find_decisive_replication(
                 claim, series.index.tolist(), estimates, counts, alpha, answer
@@ -285,13 +291,16 @@ def _describe_power(claim: Claim, pilot_power: float, effect: float) -> str:
     return f"{shown}; a difference of {size} from the threshold could have been detected"
 
 
-def _describe_larger_run(to_decide: int | None, replications: int) -> str:
-    """Return the number of replications that would decide a claim, with two digits, as text."""
-    number = f"more than {MOST:,}" if to_decide is None else f"about {float(f'{to_decide:.2g}'):,.0f}"
-    return (
-        f"{number} repetitions instead of {replications} would decide it with a probability of {POWER:g}, "
-        "if the effect stays as measured"
-    )
+def _describe_larger_run(to_decide: int | None, replications: int, direction: Decision) -> str:
+    """Return the number of replications that would decide a claim, with two digits, as text.
+
+    `direction` is the verdict if the true mean is the estimate.
+    """
+    if to_decide is None:
+        return f"more than {MOST:,} repetitions {INSTEAD} {replications} would be needed to decide it"
+    number = f"about {float(f'{to_decide:.2g}'):,.0f}"
+    verb = "confirm" if direction == "holds" else "refute"
+    return f"{number} repetitions {INSTEAD} {replications} would probably {verb} it"
 
 
 def _describe_extreme_interval(claim: Claim, replications: int, alpha: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from trialogue.display.columns import wrap_words
 from trialogue.display.numbers import ABSENT, format_number, plain_exponent
-from trialogue_lab.ledger.claims.answers import ALPHA, LATE, NOT_PRINTED, WITHDRAWN, Origin
+from trialogue_lab.ledger.claims.answers import ALPHA, INSTEAD, LATE, NOT_PRINTED, WITHDRAWN, Origin
 from trialogue_lab.ledger.counts import Record
 
 ANSWERS = ("refuted", "undecided", "altered since the run", "not tested", "holds")
@@ -46,6 +46,8 @@ EXPLANATIONS = {
     '"holds if", is refuted if no value of the interval does, and is undecided otherwise.',
     "exact": "exact: a number without sampling error, which decides the claim alone.",
     "chosen": f"{CHOSEN}: this project chose the threshold or margin, because the publication gives none.",
+    "larger": "would probably: with a probability of 0.8, if the measured effect is the true one. A run with other "
+    "values of its fields tests the same claims in another setting.",
     "measured": "measured: what the number is. It may be an error or a ratio and need not have the unit of the "
     "published number.",
 }
@@ -334,4 +336,5 @@ def _used_words(record: Record) -> list[str]:
     """Return the words of the row of a claim that need an explanation."""
     words = ["exact"] * _is_exact(record) + ["interval"] * (record["unit"] != "exact")
     words += ["measured"] * bool(find_measured(record))
+    words += ["larger"] * any(INSTEAD in remark for remark in record.get("remarks") or ())
     return words + ["chosen"] * _is_chosen(record)

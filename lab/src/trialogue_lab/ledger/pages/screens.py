@@ -1,6 +1,7 @@
 """Screens of `trialogue list` and `trialogue ledger` that need no measurements, as plain text of a given width."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from trialogue_lab.ledger.claims.answers import WITHDRAWN
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.counts import Record, families_of, statements_of, totals_rows
 from trialogue_lab.ledger.pages.claim_tables import claims_text, explain_tables
+from trialogue_lab.ledger.pages.undecided import undecided_overview
 from trialogue_lab.ledger.stored import OWN, StudySummary
 
 _UNKNOWN = "unknown"
@@ -157,12 +159,16 @@ def _list_hints(hints: Iterable[tuple[str, str]], width: int) -> str:
     )
 
 
-def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
+def claims_screen(
+    summaries: Iterable[StudySummary], width: int, every: Iterable[StudySummary] = (), *, brief: bool = False
+) -> str:
     """Return lists of claims, by study, and the number of claims and statements.
 
     Args:
         summaries: Summaries of the studies, with the selected claims only.
         width: Width of the text.
+        every: Summaries with all claims, from which the verdicts on the statements follow (default: not shown).
+        brief: Whether to return the `undecided_overview` instead of the lists (default: False).
     """
     blocks, records = [], list[Record]()
     for found in summaries:
@@ -171,16 +177,33 @@ def claims_screen(summaries: Iterable[StudySummary], width: int) -> str:
             result = f"result {found.result}{f', {scale}' * bool(scale)}" if found.result else "no result"
             heading = f"{found.name} ({result})"
             used = _used_terms(found)
-            terms = text_table(used, width, numbers=2) if used else ""
-            blocks += ["\n".join(wrap_words(heading, width)), terms, claims_text(found.claims, width)]
+            blocks += ["\n".join(wrap_words(heading, width)), claims_text(found.claims, width)]
+            blocks.append(text_table(used, width, numbers=2) if used else "")
             if gone := [record["claim"] for record in found.claims if record["verdict"] == WITHDRAWN]:
                 blocks.append("\n".join(wrap_words(f"Withdrawn: {', '.join(gone)}", width)))
             records += found.claims
-    blocks.insert(0, explain_tables(records, width))
-    statements = len(statements_of(records))
+    blocks = [undecided_overview(records, width)] if brief else [*blocks, explain_tables(records, width)]
+    blocks.append("\n".join(wrap_words(_count_statements(records, every), width)))
+    return "\n\n".join(filter(None, blocks))
+
+
+def _count_statements(records: Sequence[Record], every: Iterable[StudySummary]) -> str:
+    """Return the number of claims and statements, and the verdicts on the statements if other claims change them."""
+    statements = {(one.document, one.identifier): one.answer for one in statements_of(records)}
     claims = "1 claim" if len(records) == 1 else f"{len(records)} claims"
-    tested = "1 statement of a publication" if statements == 1 else f"{statements} statements of publications"
-    return "\n\n".join([*filter(None, blocks), f"{claims}, {tested}"])
+    tested = (
+        "1 statement of a publication"
+        if len(statements) == 1
+        else f"{len(statements)} statements of publications"
+    )
+    text = f"{claims}, {tested}."
+    combined = statements_of(record for found in every for record in found.claims)
+    answers = {(one.document, one.identifier): one.answer for one in combined}
+    if any(answers.get(key, answer) != answer for key, answer in statements.items()):
+        counts = Counter(answers[key] for key in statements)
+        verdicts = " and ".join(f"{number} {answer}" for answer, number in counts.most_common())
+        text += f" Together with their other claims, these statements are {verdicts}."
+    return text
 
 
 def _used_terms(found: StudySummary) -> list[tuple[str, str]]:
@@ -212,8 +235,9 @@ def describe_empty(
         documents: Keys of the publications to keep.
     """
     claims = "1 claim" if count == 1 else f"{count} claims"
-    wanted = ", ".join(" or ".join(words) for words in (answers, origins, documents) if words)
-    return f"{claims}{f' for {statement!r}' if statement else ''}, none {wanted}"
+    wanted = [" or ".join(words) for words in (answers, origins) if words]
+    wanted += [f"from {' or '.join(documents)}"] if documents else []
+    return f"{claims}{f' for {statement!r}' if statement else ''}, none of them {', '.join(wanted)}"
 
 
 def select_claims(

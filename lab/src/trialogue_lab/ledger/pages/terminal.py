@@ -171,12 +171,6 @@ def _print_entry(out: Console, entry: Entry, registered: str, verbose: bool, hid
             Text(f"result: {format_result(entry.result)} (preset {entry.scale}). {registered}", style="dim")
         )
     if entry.result:
-        out.print(Text("\n" + explain_tables(ledger_records([entry]), out.width), style="dim"))
-    if entry.study.glossary:
-        out.print(
-            Text(f"\n{text_table(list(entry.study.glossary.items()), out.width, numbers=2)}", style="dim")
-        )
-    if entry.result:
         hide_own = hide_own and not verbose
         text = Text(
             "\n" + claims_text(ledger_records([entry]), out.width, hide_own=hide_own, verbose=verbose)
@@ -188,6 +182,12 @@ def _print_entry(out: Console, entry: Entry, registered: str, verbose: bool, hid
     if not entry.result:
         for line in _explain_untested(entry):
             out.print(Text(line, style="dim"))
+    if entry.study.glossary:
+        out.print(
+            Text(f"\n{text_table(list(entry.study.glossary.items()), out.width, numbers=2)}", style="dim")
+        )
+    if entry.result:
+        out.print(Text("\n" + explain_tables(ledger_records([entry]), out.width), style="dim"))
     if entry.withdrawn and not verbose and hide_own:
         out.print(f"\nWithdrawn claims: {len(entry.withdrawn)}. Use --verdict withdrawn to see them.")
     elif entry.withdrawn:
@@ -237,12 +237,12 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
     out.print(Text(f"result {format_result(entry.result)} ({entry.scale})", style="dim"))
     shown_claims = ranked[: max(count, len(news))]
     records = ledger_records([replace(entry, verdicts=tuple(shown_claims), withdrawn=())])
-    out.print(Text(explain_tables(records, out.width), style="dim"))
     tested = sum(verdict.answer != "not tested" for verdict in entry.verdicts)
     if before and tested:
         differ = "1 verdict differs" if len(news) == 1 else f"{len(news) or 'No'} verdicts differ"
         shown = " (shown first)" if news else ""
         out.print(Text(f"{differ} from the committed result{shown}.", style="bold"))
+    out.print()
     for verdict, record in zip(shown_claims, records, strict=True):
         if not tested:  # The reason is printed once, below.
             record["reason"] = None
@@ -252,6 +252,7 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
         text = Text(format_claim(record, out.width, more=more))
         text.stylize(COLOURS[verdict.answer], 0, len(verdict.answer))
         out.print(text)
+    out.print(Text("\n" + explain_tables(records, out.width) + "\n", style="dim"))
     out.print(
         Text(
             f"{len(shown_claims)} of {len(ranked)} claims are shown, published ones first and one per statement. "

@@ -38,7 +38,7 @@ from trialogue_lab.studies.test_cases.statements import THESIS
 
 STUDY = Study.of_package(
     __name__,
-    source=f"{THESIS}: Tables 3.6 and 3.9 to 3.17, Figures 3.3 and 3.4, Algorithm 1; section 3.4.1",
+    source=f"{THESIS}: Tables 3.6, 3.9 to 3.15 and 3.17, Figures 3.3 and 3.4, Algorithm 1; section 3.4.1",
     version=3,
     kind="table",
 )
