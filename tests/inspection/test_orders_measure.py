@@ -1,5 +1,6 @@
 """Tests of the measure of reveal orders, against an independent enumeration of the samplers."""
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -9,17 +10,19 @@ import torch
 from inspection.test_consistency_measure import SITES, VOCAB, Enumerated
 from samplers.unmasking.naive_passes import RandomConditionals, naive_distribution
 from trialogue.errors import InputError
-from trialogue.inspection.conclusions import describe_conclusion
+from trialogue.inspection.measures import orders
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.measures.orders import (
     COMPARED,
+    COST,
     ORDERS,
     POSITIONS,
     RANDOM,
     RevealOrder,
     order_log_probs,
 )
-from trialogue.inspection.measures.quantities import Point, curve_quantity
+from trialogue.inspection.measures.quantities import Point, curve_quantity, mean_point, single_quantity
+from trialogue.inspection.page import describe_measure, make_table
 from trialogue.inspection.picture import Series, curve_figures
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
 from trialogue.oracles import Masked, enumerate_sequences
@@ -102,29 +105,42 @@ def subject_and_text(texts):
 
 
 def test_quantities_are_means_over_passages():
+    """Passages of four tokens have no rows for four tokens per pass and for blocks of eight."""
     texts = enumerate_sequences(VOCAB, SITES)[7:55:3]
     letters = [" ".join("abc"[token] for token in text) for text in texts.tolist()]
-    found = RevealOrder().take(*subject_and_text(letters), Effort(), lambda _: None)
-    curves = {one.name: one.points for one in found if one.along}
-    for name in DETERMINISTIC:
-        points = curves[f"log-likelihood, {name}"]
-        assert [point.at for point in points] == list(POSITIONS)
-        exact = [naive_scores(name, k, texts).mean() for k in POSITIONS]
-        assert [point.value for point in points] == pytest.approx(exact, abs=1e-12)
-        gains = [point.value for point in curves[name + COMPARED]]
-        randoms = [point.value for point in curves[f"log-likelihood, {RANDOM}"]]
-        assert gains == pytest.approx(np.subtract(exact, randoms), abs=1e-12)
-    [main] = [one for one in found if one.finding]
-    assert main.points[0].value == curves[f"confidence{COMPARED}"][0].value
+    likelihood, cost, *differences = RevealOrder().take(*subject_and_text(letters), Effort(), lambda _: None)
+    assert [one.name for one in differences] == [COMPARED + name for name in DETERMINISTIC[:-1]]
+    assert "of 4 tokens in random order, one token per pass" in likelihood.name
+    _, rows = make_table([Series("x", [likelihood, cost, *differences])], every=False)
+    assert len(rows) == 1 + 1 + 2 * 4
+    random = likelihood.points[0].value - np.array([0, cost.points[0].value])
+    assert [point.at for point in cost.points] == [2]
+    for curve in differences:
+        assert [point.at for point in curve.points] == [1, 2]
+        exact = [naive_scores(curve.name.removeprefix(COMPARED), k, texts).mean() for k in (1, 2)]
+        assert [point.value for point in curve.points] + random == pytest.approx(exact, abs=1e-12)
+
+
+def test_intervals_of_all_differences_and_costs_hold_together():
+    """Four orders with one and two tokens per pass, and one cost, are nine intervals."""
+    letters = [" ".join("abc"[int(digit)] for digit in f"{n:04}") for n in (0, 12, 210, 1201, 2012, 1111)]
+    with mock.patch.object(orders, "mean_point", wraps=mean_point) as called:
+        RevealOrder().take(*subject_and_text(letters), Effort(factor=0.25), lambda _: None)
+    assert [call.kwargs.get("intervals", 1) for call in called.call_args_list] == [1] + [9] * 9
+
+
+def test_the_estimated_work_is_that_of_the_measured_orders():
+    """One and two tokens per pass need four and two passes over six tokens of each of 16 passages, in five orders."""
+    assert RevealOrder().count_tokens(*subject_and_text([]), Effort()) == 5 * (4 + 2) * 16 * 6
 
 
 def test_figures_have_short_labels_inside_the_axes():
     """Curves with equal values have labels that are moved apart, and the shared words are in the title."""
     points = [Point(float(position), at=position) for position in POSITIONS]
-    curves = [curve_quantity(f"{name}{COMPARED}", points, "tokens per pass") for name in DETERMINISTIC]
+    curves = [curve_quantity(f"{COMPARED}{name}", points, "tokens per pass") for name in DETERMINISTIC]
     [draw] = curve_figures([Series("mine", curves)], logarithmic=True)
     [panel] = draw().axes
-    assert panel.get_title() == f"mine: {COMPARED.removeprefix(', ')}"
+    assert panel.get_title() == f"mine: {COMPARED.removesuffix(', ')}"
     labels = {" ".join(text.get_text().split()): text.xy[1] for text in panel.texts}
     assert set(labels) == set(DETERMINISTIC)
     heights = sorted(labels.values())
@@ -132,26 +148,40 @@ def test_figures_have_short_labels_inside_the_axes():
     assert min(np.diff(heights)) > 0.05
 
 
-def test_the_conclusion_names_orders_whose_interval_excludes_zero():
-    def series(**gains):
-        quantities = [
-            curve_quantity(name.replace("_", " ") + COMPARED, [Point(*ends, 1), Point(9, 8, 10, 2)], "k")
-            for name, ends in gains.items()
-        ]
-        return Series("x", quantities)
+def test_each_number_of_tokens_per_pass_has_a_conclusion():
+    def curve(name, *ends):
+        points = [Point(*each, at) for at, each in zip((1, 2, 4), ends, strict=True)]
+        return curve_quantity(COMPARED + name, points, "tokens per pass", unit="nats per token")
 
-    control = series(margin=(0.0, -0.1, 0.1), entropy=(0.0, -0.2, 0.1))
-    model = series(left_to_right=(-0.2, -0.3, -0.1), margin=(0.21, 0.15, 0.28), entropy=(0.1, 0.05, 0.2))
-    assert describe_conclusion("orders", model, control) == (
-        "Revealing by margin gives the text 0.210 [0.150, 0.280] nats per token more than random order (random "
-        "weights: 0 [-0.100, 0.100]). Orders that also give more than random order: entropy: 0.100 [0.0500, 0.200]. "
-        "Orders that give less than random order: left to right: -0.200 [-0.300, -0.100]."
+    costs = [Point(0.5, 0.4, 0.6, 2), Point(0.9, 0.8, 1.0, 4)]
+    likelihood = single_quantity(
+        "log-likelihood", Point(-1.5, -1.6, -1.4), finding="The log-likelihood is {}"
     )
-    undecided = series(margin=(0.21, -0.01, 0.4), entropy=(0.1, -0.1, 0.2))
-    assert describe_conclusion("orders", undecided, None) == (
-        "This run shows no order that gives the text more than random order. The largest difference is 0.210 [-0.0100, "
-        "0.400] nats per token, for the order margin."
+    quantities = [
+        likelihood,
+        curve_quantity(COST, costs, "tokens per pass instead of one", unit="nats per token"),
+        curve("margin", (0.2, -0.1, 0.4), (0.3, 0.2, 0.4), (-0.2, -0.3, -0.1)),
+        curve("entropy", (0.1, -0.1, 0.2), (0.2, 0.1, 0.3), (-0.1, -0.2, -0.01)),
+        curve("left to right", (-0.2, -0.3, -0.1), (-0.2, -0.3, 0.1), (-0.3, -0.4, -0.2)),
+    ]
+    control = Series("random weights", [replace(likelihood, points=(Point(-2.0, -3.0, -1.0),))], quiet=True)
+    lines = [
+        "The log-likelihood is -1.50 [-1.60, -1.40] (random weights: -2 [-3, -1]). No order is shown to be better "
+        "than random order. The largest difference is 0.200 [-0.100, 0.400] nats per token, for margin. Worse: left "
+        "to right -0.200 [-0.300, -0.100].",
+        "With 2 tokens per pass instead of one, the log-likelihood in random order decreases by 0.500 [0.400, 0.600] "
+        "nats per token. Better than random order: margin 0.300 [0.200, 0.400]; entropy 0.200 [0.100, 0.300] nats "
+        "per token.",
+        "With 4 tokens per pass instead of one, the log-likelihood in random order decreases by 0.900 [0.800, 1] nats "
+        "per token. All orders are worse than random order. Worse: left to right -0.300 [-0.400, -0.200]; margin "
+        "-0.200 [-0.300, -0.100]; entropy -0.100 [-0.200, -0.0100].",
+    ]
+    assert describe_measure("orders", [Series("x", quantities)], [control]) == lines
+    change, *last = describe_measure(
+        "orders", [Series("step 0", quantities), Series("step 9", quantities)], []
     )
+    assert change.startswith("From step 0 to step 9, “log-likelihood” stayed at -1.50")
+    assert [line.startswith("At step 9: ") for line in last] == [True] * 3
 
 
 def test_reasons_why_the_measure_is_not_taken():

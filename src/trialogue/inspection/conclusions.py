@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from trialogue.display.numbers import format_number
 from trialogue.inspection.measures.decoding import TEMPERATURE
-from trialogue.inspection.measures.orders import COMPARED, RANDOM
+from trialogue.inspection.measures.orders import COMPARED, COST, RANDOM
 from trialogue.inspection.measures.quantities import Point, Quantity
 from trialogue.inspection.picture import Series
 
@@ -42,6 +42,8 @@ def format_point(point: Point) -> str:
 
 def describe_conclusion(measure: str, model: Series, control: Series | None) -> str:
     """Return sentences about the most important number of a measure, with a comparison with random weights if useful.
+
+    A measure with several conclusions has one per line.
 
     The model differs from random weights if the two 95% confidence intervals do not overlap. If they do, nothing can be
     concluded.
@@ -338,35 +340,54 @@ def _describe_interactions(model: Series, control: Series | None) -> str:
 
 
 def _describe_orders(model: Series, control: Series | None) -> str:
-    """Compare each order with random order, at one token per pass."""
-    gains = {
-        one.name.removesuffix(COMPARED): one.points[0]
+    """Compare each order with random order, in one line per number of tokens per pass."""
+    curves = {
+        one.name.removeprefix(COMPARED): {point.at: point for point in one.points}
         for one in model.quantities
-        if one.along and one.name.endswith(COMPARED)
+        if one.name.startswith(COMPARED)
     }
-    if not gains:
+    likelihood, costs = main_quantity("orders", model), _find(model, COST)
+    if not curves or likelihood is None or costs is None:
         return ""
-    if any(point.low is None for point in gains.values()):
+    if any(point.low is None for points in curves.values() for point in points.values()):
         return _NO_INTERVAL
+    cost = {point.at: point for point in costs.points}
+    other = _last_point(control, likelihood.name)
+    lines = []
+    for positions in next(iter(curves.values())):
+        if positions in cost:
+            stated = (
+                f"With {positions:g} tokens per pass instead of one, the log-likelihood in {RANDOM} decreases by "
+                f"{format_point(cost[positions])} {costs.unit}."
+            )
+        else:
+            stated = likelihood.finding.format(format_point(likelihood.points[0]))
+            stated += f" ({CONTROL}: {format_point(other)})." if other else "."
+        gains = {name: points[positions] for name, points in curves.items()}
+        lines.append(f"{stated} {_compare_orders(gains, costs.unit)}")
+    return "\n".join(lines)
+
+
+def _compare_orders(gains: Mapping[str, Point], unit: str) -> str:
+    """Return sentences about the orders that are better or worse than random order."""
     names = sorted(gains, key=lambda name: -gains[name].value)
     higher = [name for name in names if (gains[name].low or 0) > 0]
     lower = [name for name in reversed(names) if (gains[name].high or 0) < 0]
-    best, amount = names[0], format_point(gains[names[0]])
-    other = _find(control, f"{best}{COMPARED}") if control else None
-    compared = f" ({CONTROL}: {format_point(other.points[0])})" if other else ""
     if higher:
-        best, amount = higher[0], format_point(gains[higher[0]])
-        stated = f"Revealing by {best} gives the text {amount} nats per token more than {RANDOM}{compared}."
-    else:
+        stated = f"Better than {RANDOM}: {_list_orders(higher, gains)} {unit}."
+    elif len(lower) < len(names):
         stated = (
-            f"This run shows no order that gives the text more than {RANDOM}. The largest difference is {amount} nats "
-            f"per token{compared}, for the order {best}."
+            f"No order is shown to be better than {RANDOM}. The largest difference is "
+            f"{format_point(gains[names[0]])} {unit}, for {names[0]}."
         )
-    for names, word in ((higher[1:], "more"), (lower, "less")):
-        if names:
-            listed = "; ".join(f"{name}: {format_point(gains[name])}" for name in names)
-            stated += f" Orders that {'also ' * (word == 'more')}give {word} than {RANDOM}: {listed}."
-    return stated
+    else:
+        stated = f"All orders are worse than {RANDOM}."
+    return f"{stated} Worse: {_list_orders(lower, gains)}." if lower else stated
+
+
+def _list_orders(names: Sequence[str], gains: Mapping[str, Point]) -> str:
+    """Return orders with their differences from random order as text."""
+    return "; ".join(f"{name} {format_point(gains[name])}" for name in names)
 
 
 def _describe_topics(model: Series, control: Series | None) -> str:

@@ -78,10 +78,11 @@ def describe_measure(name: str, series: Sequence[Series], control: Sequence[Seri
         series: Results of the model, one per checkpoint.
         control: Results for random weights. Empty if there are none.
     """
-    last = describe_conclusion(name, series[-1], control[0] if control else None)
+    last = describe_conclusion(name, series[-1], control[0] if control else None).split("\n")
     if len(series) == 1:
-        return [last]
-    return [describe_change(name, series, is_training=True), f"At {series[-1].name}: {last}"]
+        return last
+    change = describe_change(name, series, is_training=True)
+    return [change, *(f"At {series[-1].name}: {sentences}" for sentences in last)]
 
 
 def make_step_table(name: str, columns: Sequence[Series]) -> tuple[list[str], list[tuple[str, list[str]]]]:
@@ -213,9 +214,9 @@ def make_table(
 
     Args:
         columns: Quantities of one model per column.
-        every: If True, the table has all points of a curve. Otherwise it has one point per curve. This is the last
-            position at which all columns with this curve have a point. If there is none, it is the last point of each
-            column.
+        every: If True, the table has all points of a curve. Otherwise it has one point per curve, unless the curve
+            lists its points. This is the last position at which all columns with this curve have a point. If there is
+            none, it is the last point of each column.
 
     Returns:
         A list of column headings, and a list of rows. Each row has a label and one text per column.
@@ -226,7 +227,7 @@ def make_table(
         for quantity in column.quantities:
             common = shared[_curve_key(quantity)]
             last = [point for point in quantity.points if point.at in common or not common][-1:]
-            for point in quantity.points if every else last:
+            for point in quantity.points if every or quantity.lists_points else last:
                 name = quantity.point_label(point) + (f" ({quantity.unit})" if quantity.unit else "")
                 cells.setdefault(name, {})[column.name] = format_point(point)
     headings = [column.name for column in columns]
@@ -235,7 +236,7 @@ def make_table(
 
 
 def print_tables(columns: Mapping[str, Sequence[Series]]) -> None:
-    """Print tables of quantities to the terminal, with a single point of each curve.
+    """Print tables of quantities to the terminal, with a single point of each curve, unless it lists all.
 
     Args:
         columns: For each table, by title, the quantities of one model per column.

@@ -9,7 +9,8 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -36,10 +37,12 @@ from trialogue.samplers.unmasking.sizes import Fixed
 
 LENGTH = 32
 POSITIONS = (1, 2, 4, 8)
-"""Numbers of positions per pass."""
+"""Numbers of positions per pass. A measurement uses those that are smaller than the passage."""
 BLOCK = 8
 RANDOM = "random order"
-ORDERS: dict[str, tuple[Order, int | None]] = {
+RevealOrders = Mapping[str, tuple[Order, int | None]]
+"""Order and width of the blocks, by name."""
+ORDERS: RevealOrders = {
     RANDOM: (Random(), None),
     "left to right": (LeftToRight(), None),
     "confidence": (Confidence(), None),
@@ -47,15 +50,22 @@ ORDERS: dict[str, tuple[Order, int | None]] = {
     "margin": (Margin(), None),
     f"confidence in blocks of {BLOCK}": (Confidence(), BLOCK),
 }
-"""Order and width of the blocks, by name."""
-COMPARED = f", compared with {RANDOM}"
-"""End of the names of the differences from random order."""
+"""All orders. A measurement uses those whose blocks are shorter than the passage."""
+COMPARED = f"difference from {RANDOM}, "
+"""Beginning of the names of the differences from random order."""
+COST = f"cost of {RANDOM}"
+"""Name of the decrease of the log-likelihood by several tokens per pass instead of one."""
 _ROWS = 16
-_FINDING = "Revealing by confidence gives the text {} nats per token more than " + RANDOM
+_UNIT = "nats per token"
 
 
 def order_log_probs(
-    model: Masked, tokens: Tensor, masked: Tensor, positions: int, seed: int
+    model: Masked,
+    tokens: Tensor,
+    masked: Tensor,
+    positions: int,
+    seed: int,
+    orders: RevealOrders = ORDERS,
 ) -> dict[str, NDArray[np.float64]]:
     """Return the log-likelihood of each text under each order, in nats per masked token.
 
@@ -65,13 +75,14 @@ def order_log_probs(
         masked: Positions (rows, length) bool that are masked and revealed again, at least one per row.
         positions: Number of positions per pass.
         seed: Seed of the random order. Its value is the log-probability of the text given the drawn order.
+        orders: Order and width of the blocks, by name (default: all orders).
 
     Returns:
         Values (rows,) by the name of the order.
     """
     prompts, count = tokens.masked_fill(masked, -1), masked.sum(1).cpu().numpy()
     samplers = {
-        name: Ordered(order, Fixed(positions), blocks=blocks) for name, (order, blocks) in ORDERS.items()
+        name: Ordered(order, Fixed(positions), blocks=blocks) for name, (order, blocks) in orders.items()
     }
     return {
         name: text_log_probs(sampler, model, tokens, prompts, seed=seed).cpu().numpy() / count
@@ -87,15 +98,16 @@ class RevealOrder(PassageMeasure):
 
     question = "Which reveal order suits the model?"
     reading = (
-        f"The tokens of passages of {LENGTH} tokens are masked and revealed again. The sum of their log-probabilities "
-        "is the log-likelihood of the passage under the sampler that reveals in this order, because the order depends "
-        "on revealed tokens only. The sampler with the highest number is nearest to the text, and takes one pass per "
-        f"token, or {LENGTH} / k passes with k tokens per pass. For {RANDOM}, each passage has one order drawn in "
-        "advance. The mean of its log-likelihood is at most that of the sampler that draws its own order. The numbers "
-        "of two orders are likelihoods under two distributions. Do not take the best order of each passage, because "
-        "the highest of several likelihoods belongs to no distribution. With random weights, all orders are nearly "
-        f"equal. Intervals are over documents. The intervals of the {len(ORDERS) - 1} differences from {RANDOM} hold "
-        "together."
+        f"The tokens of passages of {LENGTH} tokens, or of the maximum length of a model with fewer, are masked and "
+        "revealed again. The sum of their log-probabilities is the log-likelihood of the passage under the sampler "
+        "that reveals in this order, because the order depends on revealed tokens only. The table compares orders with "
+        f"the same number of tokens per pass. A positive difference from {RANDOM} means that the text is more probable "
+        "in this order. The best order can depend on the number of tokens per pass. The cost is the decrease of the "
+        f"log-likelihood in {RANDOM} by several tokens per pass instead of one. For {RANDOM}, each passage has one "
+        "order drawn in advance. The mean of its log-likelihood is at most that of the sampler that draws its own "
+        "order. Do not take the best order of each passage, because the highest of several likelihoods belongs to no "
+        "distribution. With random weights, all orders are nearly equal. Intervals are over documents. The intervals "
+        "of all differences and costs hold together with a probability of 95 %."
     )
     kinds = ("masked",)
     length, least_length, rows = LENGTH, BLOCK, _ROWS
@@ -122,9 +134,9 @@ class RevealOrder(PassageMeasure):
             effort: Sample sizes and seed.
         """
         length = self.passage_length(subject)
-        passes = sum(-(-length // positions) for positions in POSITIONS)
+        passes = sum(-(-length // positions) for positions in POSITIONS if positions < length)
         width = length + sum(map(len, subject.frame))
-        return len(ORDERS) * passes * effort.rows(self.rows) * width
+        return len(_orders_within(length)) * passes * effort.rows(self.rows) * width
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Compute the log-likelihood of passages under each order.
@@ -138,8 +150,8 @@ class RevealOrder(PassageMeasure):
             report: Called with progress messages.
 
         Returns:
-            A single number, the gain of the order by confidence over random order. Curves over the number of tokens
-            per pass: the gain of each order over random order, and the log-likelihood under each order.
+            A single number, the log-likelihood in random order with one token per pass. Curves over the number of
+            tokens per pass: the cost of several tokens in random order, and the difference of each order from it.
 
         Raises:
             InputError: If the text has too few passages, or the model predicts none of their tokens.
@@ -154,43 +166,60 @@ class RevealOrder(PassageMeasure):
             raise InputError("model", subject.name, "it predicts none of the tokens of the text")
         tokens, masked = tokens[usable], masked[usable]
         documents = Passages(passages.tokens[usable], passages.documents[usable.numpy()])
-        gains: dict[str, list[NDArray[np.float64]]] = {}
-        scores: dict[str, list[NDArray[np.float64]]] = {}
-        for positions in POSITIONS:
+        length = passages.tokens.shape[1]
+        found: dict[int, dict[str, NDArray[np.float64]]] = {}
+        for positions in (positions for positions in POSITIONS if positions < length):
             report(f"{positions} {'token' if positions == 1 else 'tokens'} per pass")
-            found = _evaluate(subject, tokens, masked, positions, effort.seed)
-            for name, values in found.items():
-                scores.setdefault(name, []).append(documents.document_means(values))
-                gains.setdefault(name, []).append(documents.document_means(values - found[RANDOM]))
-        del gains[RANDOM]
-        along, unit, together = "tokens per pass", "nats per token", len(gains)
+            values = _evaluate(subject, tokens, masked, positions, effort.seed, _orders_within(length))
+            found[positions] = {name: documents.document_means(one) for name, one in values.items()}
+        differences = {
+            name: {positions: values[name] - values[RANDOM] for positions, values in found.items()}
+            for name in found[1]
+            if name != RANDOM
+        }
+        costs = {
+            positions: found[1][RANDOM] - found[positions][RANDOM] for positions in found if positions > 1
+        }
+        together = len(costs) + sum(map(len, differences.values()))
 
-        def points(values: list[NDArray[np.float64]], intervals: int) -> Iterator[Point]:
-            return (
-                mean_point(one, at, intervals=intervals) for one, at in zip(values, POSITIONS, strict=True)
-            )
+        def points(values: Mapping[int, NDArray[np.float64]]) -> Iterable[Point]:
+            return (mean_point(one, at, intervals=together) for at, one in values.items())
 
-        gain = mean_point(gains["confidence"][0], intervals=together)
         return [
-            single_quantity(f"confidence{COMPARED}, one token per pass", gain, unit=unit, finding=_FINDING),
-            *(
-                curve_quantity(f"{name}{COMPARED}", points(values, together), along, unit=f"{unit} more")
-                for name, values in gains.items()
+            single_quantity(
+                f"log-likelihood of {length} tokens in {RANDOM}, one token per pass",
+                mean_point(found[1][RANDOM]),
+                unit=_UNIT,
+                finding=(
+                    f"In {RANDOM} with one token per pass, passages of {length} tokens have a log-likelihood of {{}} "
+                    f"{_UNIT}"
+                ),
             ),
+            _list_points(COST, points(costs), "tokens per pass instead of one"),
             *(
-                curve_quantity(f"log-likelihood, {name}", points(values, 1), along, unit=unit)
-                for name, values in scores.items()
+                _list_points(f"{COMPARED}{name}", points(values), "tokens per pass")
+                for name, values in differences.items()
             ),
         ]
 
 
+def _list_points(name: str, points: Iterable[Point], along: str) -> Quantity:
+    """Return a curve all of whose points are in the table."""
+    return replace(curve_quantity(name, points, along, unit=_UNIT), lists_points=True)
+
+
+def _orders_within(length: int) -> RevealOrders:
+    """Return the orders whose blocks are shorter than a passage. Longer blocks change nothing."""
+    return {name: one for name, one in ORDERS.items() if one[1] is None or one[1] < length}
+
+
 def _evaluate(
-    subject: Subject, tokens: Tensor, masked: Tensor, positions: int, seed: int
+    subject: Subject, tokens: Tensor, masked: Tensor, positions: int, seed: int, orders: RevealOrders
 ) -> dict[str, NDArray[np.float64]]:
     """Return `order_log_probs` of all passages, in batches that fit into memory."""
     sizes = [len(batch) for batch in subject.batches(tokens)]
     found = [
-        order_log_probs(subject.masked, *parts, positions, derive_seed(seed, "orders", number))
+        order_log_probs(subject.masked, *parts, positions, derive_seed(seed, "orders", number), orders)
         for number, parts in enumerate(zip(tokens.split(sizes), masked.split(sizes), strict=True))
     ]
-    return {name: np.concatenate([one[name] for one in found]) for name in ORDERS}
+    return {name: np.concatenate([one[name] for one in found]) for name in orders}

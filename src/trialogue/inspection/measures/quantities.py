@@ -61,6 +61,7 @@ class Quantity:
         exact: Value that a perfect model would have, or None if it is unknown.
         finding: Sentence that states the value, with `{}` instead of the number and without a full stop. Empty if
             the quantity is not the most important one of its measure.
+        lists_points: Whether short tables list all points of a curve, instead of one.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Quantity:
     along: str = ""
     exact: float | None = None
     finding: str = ""
+    lists_points: bool = False
 
     def point_label(self, point: Point) -> str:
         """Return a label for one point of this quantity.
