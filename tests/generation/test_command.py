@@ -119,7 +119,10 @@ def test_every_failure_has_a_reason(shell):
     schema = """--verifier 'json-schema:{"type": "array", "items": {"enum": ["abc"]}, "minItems": 3}'"""
     mask = "--sampler masked-decoding"
     short = shell(f"{prompt} {schema} {mask} --max-new-tokens 4").lines
-    words = "failed: no token allowed; max_new_tokens=4 leaves room for one more token only, in the field /0"
+    words = (
+        "failed: no token allowed; max_new_tokens=4 is probably too small to complete the text, "
+        "which ends in the field /0"
+    )
     assert {line["reason"] for line in short} == {words}
     dead = "--verifier python:rules.py:one_token --verifier-reads tokens --max-new-tokens 8"
     dead_end = [line for line in shell(f"{prompt} {dead} {mask}").lines if not line["accepted"]]

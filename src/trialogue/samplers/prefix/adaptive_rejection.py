@@ -80,23 +80,22 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
 
     All samples follow exactly the model's distribution conditioned on acceptance, as with `Rejection`, and
     need far fewer model calls. Every prefix of an accepted sequence must be accepted by the verifier. With
-    top-k, top-p or min-p, the model's distribution is the truncated one. A bound on model calls
-    (`max_queries`) stops long sequences more often than short ones, which biases the samples. A bound on the
-    attempts does not.
+    top-k, top-p or min-p, the model's distribution is the truncated one. A limit on model calls stops long
+    sequences more often than short ones, which biases the samples. A limit on the attempts does not.
 
-    With `then="mask"`, a row with `max_attempts` rejected attempts continues with
-    `MaskedDecoding(mask_first=False)`, and all samples have importance weights. Weighted averages over the
-    samples converge to the target, but the mean weight does not estimate the accepted mass. `Samples.remarks`
-    states which samples come from masked decoding.
+    With the fallback to masked decoding, all samples have importance weights, and weighted averages converge to
+    the target. A remark states which samples come from masked decoding.
 
     Args:
-        max_attempts: A row fails after this many rejected attempts (default: no bound).
+        max_attempts: Stop a sample after this many rejected attempts (default: no limit). The sample then fails or
+            continues with masked decoding, see `then`.
         share: Share rejected prefixes between the samples of a prompt, in rounds of this many samples. The
             samples of a round start from the table of all rounds before, so later samples need fewer model
             calls. A sample then depends on the random streams of these rounds, too (default: every sample
             starts with an empty table).
-        then: What a row does after `max_attempts` rejected attempts: "mask" continues with masked decoding
-            and gives all samples importance weights (default: the row fails).
+        then: Continue a sample with masked decoding after the last attempt, if "mask" (default: the sample
+            fails). All samples then have importance weights, whose mean does not estimate the probability that
+            the model obeys the constraint.
 
     Raises:
         InputError: If `then` is given without `max_attempts`.

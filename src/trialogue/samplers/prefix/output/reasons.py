@@ -33,7 +33,7 @@ def explain_failure(
         field: JSON Pointer of the unfinished field of a JSON text (default: none).
 
     Returns:
-        A phrase such as "no token allowed; max_new_tokens=8 leaves room for one more token only".
+        A phrase such as "no token allowed; max_new_tokens=8 is probably too small to complete the text".
     """
     if refusal is not None:
         return f"the text is complete but invalid: {refusal}"
@@ -44,12 +44,12 @@ def explain_failure(
         reason += " among those that temperature, top_k, top_p and min_p keep"
     # The last token must complete the text. With more room, other tokens might have been allowed.
     if drawn + 1 == max_new_tokens:
-        reason += f"; max_new_tokens={max_new_tokens} leaves room for one more token only"
+        reason += f"; max_new_tokens={max_new_tokens} is probably too small to complete the text"
     elif context is not None and length + 1 == context:
-        reason += "; the model's context leaves room for one more token only"
+        reason += "; the model's context is probably too small to complete the text"
     else:
         return reason
-    return reason if field is None else f"{reason}, in the field {field}"
+    return reason if field is None else f"{reason}, which ends in the field {field}"
 
 
 def explain_rejection(ended: str, max_new_tokens: int, *details: str) -> str:
