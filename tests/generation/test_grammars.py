@@ -82,7 +82,8 @@ def test_texts_can_be_completed_within_the_token_limit(run):
     Path("text.json").write_text(json.dumps({**text, "additionalProperties": False}), encoding="utf-8")
     options = (*PROMPT, "--json-schema", "text.json", "--n", "4", "--max-new-tokens")
     reason = (
-        "failed: no token allowed; max_new_tokens={} is probably too small to complete the text, which ends in the field /x"
+        "failed: no token allowed; max_new_tokens={} is probably too small to complete the text, "
+        "which ends in the field /x"
     )
     plain = run(*options, "14")
     assert {line["reason"] for line in plain.lines} == {None, reason.format(14)}
