@@ -53,7 +53,8 @@ _INTRODUCTION = """# Coverage of the documents
 
 On this page you can look up whether a definition, theorem, table or figure of five documents holds, and how it was
 tested. The documents are the thesis of Yuchen Li and four papers and notes. Each row of a table is one *entry*: a
-numbered item, or a sentence with a quantity.
+numbered item, or a sentence with a quantity. An entry can have several *statements*, and the ledger also tests
+statements of other publications, so the numbers of entries and of statements differ.
 
 {counts}
 
@@ -68,8 +69,8 @@ This is a row of the section on {section}:
 | result | the result for the entry, by the rules below |
 | entry | the number in the document, or the section for an entry without a number, and the ids of its statements |
 | statement | what the entry says, in short |
-| code | the module, class or function that implements it, with a link to the file |
 | verdicts and checks | the number of claims with each verdict, by study; *ours* marks claims of this project |
+| code | the module, class or function that implements it, with a link to the file |
 
 A *claim* compares a measured number with a threshold. A *study* measures the numbers of its claims. `trialogue ledger
 STUDY` prints all of them, and `trialogue ledger --statement S1-Fig2c` prints the claims about one statement, by its id.
@@ -86,8 +87,8 @@ criterion in the column *holds if*. It is undecided if only a part of the interv
 | undecided | At least one published claim about the entry is undecided. None is refuted. |
 | our claims only | Only claims of this project were tested, for example about a corrected statement. |
 | exact check | No claim was tested. A test passes, for an assumption or a setting with the code that uses it. |
-| code only | The code exists. The last column says why nothing is tested. |
-| missing | Not implemented. The last column says why. |
+| code only | The code exists. The column before the code says why nothing is tested. |
+| missing | Not implemented. The same column says why. |
 
 A claim can be about several entries. Verdicts are those of the committed results. The [rules of the
 ledger](explanation/ledger.md) explain them, and [Findings](findings.md) says what they mean.
@@ -279,7 +280,7 @@ def make_page(sections: Mapping[str, list[Row]], claims: list[Mapping[str, Any]]
     return "\n\n".join((introduction.rstrip(), "## Totals", "\n".join(totals), *tables)) + "\n"
 
 
-_HEAD = "| result | entry | statement | code | verdicts and checks |\n|---|---|---|---|---|"
+_HEAD = "| result | entry | statement | verdicts and checks | code |\n|---|---|---|---|---|"
 
 
 def _summarize(states: Counter[str]) -> str:
@@ -328,9 +329,7 @@ def _link_code(name: str) -> str:
     """Return the last part of a name of `code`, with a link to the file that defines it."""
     found, rest = _import(name)
     module = str(found.__name__)
-    for (
-        part
-    ) in rest:  # A package may import the class from another module. A property has no module.
+    for part in rest:  # A package may import the class from another module. A property has no module.
         found = getattr(found, part)
         defined = str(getattr(found, "__module__", ""))
         module = defined if defined.startswith("trialogue") else module
@@ -361,8 +360,8 @@ def _line(row: Row, claims: list[Mapping[str, Any]], state: str) -> str:
         STATES[state],
         "<br>".join([row.place, *(f"`{identifier}`" for identifier in identifiers)]),
         row.entry["title"],
-        "<br>".join(_link_code(name) for name in row.values("code")),
         "<br>".join([*verdicts, *filter(None, said)]),
+        "<br>".join(_link_code(name) for name in row.values("code")),
     ]
     return _join_cells(cells)
 

@@ -74,7 +74,8 @@ def add(commands: Commands) -> None:
         "result",
         metavar="RESULT",
         nargs="+",
-        help="Files or folders written by `trialogue inspect`, or two results of a study (folder, hash or STUDY@HASH).",
+        help="Files or folders written by `trialogue inspect`, or two results of a study "
+        "(folder, hash, STUDY@HASH, or STUDY for the committed one).",
     )
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help="Write an HTML page of the inspections to FILE."

@@ -88,18 +88,23 @@ def _describe_presets(study: "Study[Any]") -> str:
     """Return a table of the presets of a study, with the computing time of the committed result."""
     from trialogue.display.columns import output_width, text_table, wrap_words
     from trialogue_lab.ledger.pages.screens import format_duration
+    from trialogue_lab.ledger.runs.larger import estimate_hours
     from trialogue_lab.ledger.runs.results import COMMITTED, finished_results
 
-    measured = {
-        found.preset: format_duration(found.provenance["seconds"])
-        for found in finished_results(study.name, COMMITTED, _warn)
-    }
+    results = finished_results(study.name, COMMITTED, _warn)
+    measured = {found.preset: format_duration(found.provenance["seconds"]) for found in results}
+    for name in ("night", "weekend"):
+        hours = [estimate_hours(study, found, name) for found in results if name in study.presets]
+        known = [time for time in hours if time is not None]
+        if known and name not in measured:
+            measured[name] = f"about {format_duration(3600 * known[-1])}"
     lines = [("preset", "computing time", "purpose")]
     for name in study.presets:
         time, purpose = _PRESETS[name]
         lines.append((name, measured.get(name, time), purpose))
     note = (
-        "Times in numbers are those of committed results, on one or two processor cores and summed over processes. "
+        "Times in numbers are those of committed results, on one or two processor cores and summed over processes, or "
+        "follow from them (about). "
         "Times in words are usual ones, not measured for this study. The page docs/explanation/paper-presets.md "
         "estimates the presets weekend and paper."
     )

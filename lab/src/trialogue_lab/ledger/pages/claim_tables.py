@@ -93,7 +93,8 @@ def format_numbers(record: Record) -> str:
     """
     estimate = format_number(record["estimate"])
     if record["low"] is None or record["unit"] == "exact":
-        return f"{estimate} (exact)" if _is_exact(record) and estimate != ABSENT else estimate
+        kind = "exact" if _is_exact(record) else "simulated" if record["unit"] == "exact" else ""
+        return f"{estimate} ({kind})" if kind and estimate != ABSENT else estimate
     return f"{estimate} [{format_number(record['low'])}, {format_number(record['high'])}]"
 
 

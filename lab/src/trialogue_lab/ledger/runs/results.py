@@ -266,7 +266,12 @@ def find_result(reference: str | Path, results: str | Path | None = None) -> Res
         if found:
             return found
     looked_in = " or ".join(map(str, folders))
-    hint = f"no finished result in {looked_in} has this name: see `trialogue ledger`"
+    study = str(reference).partition("@")[0]
+    known = sorted(
+        {f"{study}@{done.parent.name}" for folder in folders for done in (folder / study).glob("*/DONE")}
+    )
+    advice = f"use {' or '.join(known)}" if known else "see `trialogue ledger`"
+    hint = f"no finished result in {looked_in} has this name: {advice}"
     if results is None and not RUNS.is_dir():
         hint += (
             f". Your own runs are searched in the folder {RUNS} of the current folder, which does not exist"
