@@ -235,7 +235,7 @@ def test_measures_without_text_run_if_no_text_is_given(model, inspect):
 
 def test_a_measure_that_does_not_apply_to_the_tokenizer_is_skipped(tmp_path, inspect):
     network = Transformer(TransformerConfig(vocab_size=4, max_length=64, width=8, mlp_width=16))
-    result = inspect(save_gpt2(network, "()[]", tmp_path / "network"), measures=("patterns", "copying"))
+    result = inspect(save_gpt2(network, "()«»", tmp_path / "network"), measures=("patterns", "copying"))
     assert list(result.record["measures"]) == ["copying"]
     assert "patterns: skipped: its decoder (Fuse) does not define the bytes of a token" in result.out
 
