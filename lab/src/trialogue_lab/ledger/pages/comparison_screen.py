@@ -65,7 +65,7 @@ def _print_claims(out: Console, claims: Sequence[ComparedClaim], pair: tuple[str
         "chosen": any(claim.criterion.endswith(CHOSEN) for claim in claims),
         "measured": any(claim.measured for claim in claims),
     }
-    legend = " ".join(text for word, text in EXPLANATIONS.items() if used[word])
+    legend = " ".join(text for word, text in EXPLANATIONS.items() if used.get(word))
     out.print(Text("\n".join(wrap_words(legend, out.width)), style="dim"))
     longest = max(map(len, pair)) + 1
     for claim in sorted(claims, key=lambda claim: claim.verdicts[0] == claim.verdicts[1]):
