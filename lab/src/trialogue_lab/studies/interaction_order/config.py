@@ -136,7 +136,7 @@ PRESETS = {
     ),
     "pilot": Config(seeds=tuple(range(1000, 1006)), large_seeds=(1000,)),
     "default": Config(),
-    # New seeds, with enough distributions for the claim about two layers to have a power of 0.8.
-    "night": Config(seeds=tuple(range(2001, 2321)), large_seeds=(2001, 2002), large_steps=60_000),
+    # New seeds, with enough distributions to decide the claims about three layers with a power of 0.8.
+    "night": Config(seeds=tuple(range(2001, 2121)), large_seeds=(2001,)),
     "paper": Config(seeds=tuple(range(1, 101)), large_seeds=(1, 2, 3, 4), large_steps=60_000, large_rank=200),
 }
