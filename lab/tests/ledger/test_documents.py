@@ -53,12 +53,14 @@ def test_templates_contain_estimates_statistics_and_counts(ledger_entries):
     assert share.endswith("%")
 
 
-def test_templates_contain_the_interval_of_a_claim_and_its_meaning(ledger_entries):
-    described = fill('{{ interval("dyck-copying", "attention-of-one-layer-says-nothing") }}', ledger_entries)
-    assert "], holds if < 0.02\\*: fraction copied with the learned attention less" in described.replace(
-        "\n", " "
+def test_templates_contain_the_estimate_of_a_claim_and_its_criterion(ledger_entries):
+    text = (
+        '{{ estimate("dyck-copying", "attention-of-one-layer-says-nothing", "percent") }}, '
+        '{{ condition("dyck-copying", "attention-of-one-layer-says-nothing", "percent") }}'
     )
-    assert not fill('{{ interval("dyck-backtracking", "no-such-claim") }}', ledger_entries).strip()
+    assert fill(text, ledger_entries).strip() == "0.00 % [0.00, 1.96], < 2 %\\*"
+    unknown = '{{ estimate("dyck-backtracking", "no-such-claim") }}'
+    expect_error("claim='no-such-claim': the study dyck-backtracking has no", fill, unknown, ledger_entries)
 
 
 def test_a_statistic_equals_the_estimate_of_its_claim(ledger_entries):

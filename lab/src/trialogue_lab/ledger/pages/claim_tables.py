@@ -72,15 +72,15 @@ def format_criterion(record: Record) -> str:
         includes = {"<": short < threshold, ">": short > threshold}
         sign = {"<": "≤", ">": "≥"}[sign] if includes.get(sign) else sign
     margin = " ± " + plain_exponent(f"{record['margin']:g}") if record["margin"] else ""
-    return f"{sign} {plain_exponent(f'{threshold:g}')}{margin}{CHOSEN * _is_chosen(record)}"
+    return f"{sign} {plain_exponent(f'{threshold:g}')}{margin}{CHOSEN * is_chosen(record)}"
 
 
-def _is_chosen(record: Record) -> bool:
+def is_chosen(record: Record) -> bool:
     """Return whether this project chose the threshold or margin of a claim, and the publication gives none."""
     return bool(record["grade"] or (record["margin"] and record["origin"] == "published"))
 
 
-def _is_exact(record: Record) -> bool:
+def is_exact(record: Record) -> bool:
     """Return whether the number of a claim has no sampling error. Comparisons with simulations have an error rate."""
     return record["unit"] == "exact" and record["alpha"] is None
 
@@ -93,7 +93,7 @@ def format_numbers(record: Record) -> str:
     """
     estimate = format_number(record["estimate"])
     if record["low"] is None or record["unit"] == "exact":
-        kind = "exact" if _is_exact(record) else "simulated" if record["unit"] == "exact" else ""
+        kind = "exact" if is_exact(record) else "simulated" if record["unit"] == "exact" else ""
         return f"{estimate} ({kind})" if kind and estimate != ABSENT else estimate
     return f"{estimate} [{format_number(record['low'])}, {format_number(record['high'])}]"
 
@@ -335,7 +335,7 @@ def _plural(answer: str) -> str:
 
 def _used_words(record: Record) -> list[str]:
     """Return the words of the row of a claim that need an explanation."""
-    words = ["exact"] * _is_exact(record) + ["interval"] * (record["unit"] != "exact")
+    words = ["exact"] * is_exact(record) + ["interval"] * (record["unit"] != "exact")
     words += ["measured"] * bool(find_measured(record))
     words += ["larger"] * any(INSTEAD in remark for remark in record.get("remarks") or ())
-    return words + ["chosen"] * _is_chosen(record)
+    return words + ["chosen"] * is_chosen(record)

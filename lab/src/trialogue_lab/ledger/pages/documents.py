@@ -6,7 +6,8 @@ A template is a Markdown text with Jinja expressions:
     {{ spread("dyck-backtracking", "errors without a verifier").median }}        also low, high and mean
     {{ claim("dyck-backtracking", "forced-backtrack").estimate | points }}       estimate of a claim, in points
     {{ claim("dyck-backtracking", "forced-backtrack") | noted }}                 verdict on a claim and its remarks
-    {{ interval("dyck-backtracking", "forced-backtrack") }}                      number, interval, criterion and meaning
+    {{ estimate("dyck-backtracking", "forced-backtrack") }}                      number and interval, also in a unit
+    {{ condition("dyck-backtracking", "forced-backtrack") }}                     criterion, also in a unit
     {{ count("dyck-backtracking", "published", "holds") }}                       number of claims (None for any)
     {{ statement_count("dyck-backtracking", "refuted", "thesis") }}              number of statements (None for any)
     {{ totals() }}                                                               table of all totals
@@ -35,8 +36,9 @@ from trialogue_lab.ledger.claims.claims import Origin
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.claims.verdicts import Verdict
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN
+from trialogue_lab.ledger.counts import Record
 from trialogue_lab.ledger.entries import Entry, ledger_records
-from trialogue_lab.ledger.pages.claim_tables import find_measured, format_criterion, format_numbers
+from trialogue_lab.ledger.pages.claim_cells import format_condition, format_estimate
 from trialogue_lab.ledger.summary import Families, LedgerAnswer, families, statements, totals_table
 
 WIDTH = 120
@@ -183,18 +185,13 @@ class _TemplateFunctions:
                 return verdict
         raise InputError("claim", identity, f"the study {study} has no such claim")
 
-    def interval(self, study: str, identity: str) -> str:
-        """Return number, interval, criterion and meaning of a claim, for a table. Empty without a number."""
-        for record in ledger_records([self._entry(study)]):
-            if record["claim"] == identity and record["estimate"] is not None:
-                numbers = f"{format_numbers(record)}, holds if {format_criterion(record)}"
-                measured = find_measured(record)
-                return (
-                    (f"{numbers}: {measured}" if measured else numbers)
-                    .replace("|", "\\|")
-                    .replace("*", "\\*")
-                )
-        return ""
+    def estimate(self, study: str, identity: str, unit: str = "") -> str:
+        """Return estimate and interval of a claim in a unit (see `format_estimate`)."""
+        return format_estimate(self._record(study, identity), unit)
+
+    def condition(self, study: str, identity: str, unit: str = "") -> str:
+        """Return the criterion of a claim in a unit, for a table (see `format_condition`)."""
+        return format_condition(self._record(study, identity), unit).replace("*", "\\*")
 
     def count(
         self,
@@ -290,6 +287,13 @@ class _TemplateFunctions:
                 "benchmark", wanted, f"{path.name} has {len(values)} such rows: it must have one"
             )
         return float(values[0])
+
+    def _record(self, study: str, identity: str) -> Record:
+        """Return the record of a claim that has an estimate."""
+        for record in ledger_records([self._entry(study)]):
+            if record["claim"] == identity and record["direction"] and record["estimate"] is not None:
+                return record
+        raise InputError("claim", identity, f"the study {study} has no such claim with an estimate")
 
     def _select(self, study: str | Sequence[str] | None) -> list[Entry]:
         names = self._entries if study is None else [study] if isinstance(study, str) else study
