@@ -186,6 +186,10 @@ def test_bad_input_has_one_clear_message(tmp_path, run_command):
         (f"generate --sampler unmasking:rndom --model {folder} --prompt the", "did you mean random"),
         ("distribution --sampler unmasking:random", "distribution=None: use a masked distribution"),
         (
+            f"distribution {model}",
+            "accepts --distribution only. For your own network, call trialogue.exact_distr",
+        ),
+        (
             """distribution --sampler unmasking:random --distribution 'dyck:{"length": 4}'""",
             "use a distribution of whole sequences",
         ),

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from refusals import expect_error
-from trialogue import load_pretrained_masked, unmask
+from trialogue import exact_distribution, load_pretrained_masked, unmask
 from trialogue.inspection.subject import Subject
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig, save_masked
 from trialogue.models.hub.gpt2_export import make_tokenizer
 from trialogue.models.tokenization import Tokenization
-from trialogue.samplers.unmasking import Constrained
+from trialogue.samplers.unmasking import Constrained, Ordered
 from trialogue.verifiers import GrammarVerifier
 
 
@@ -34,6 +34,13 @@ def test_a_saved_masked_network_has_the_same_logits(positions, as_tokenizer, tmp
     samples = unmask(loaded, constrained, [loaded.masked_prompt("", 3)], num_samples=20, seed=0)
     assert {text[:2] for text in loaded.decode(samples.tokens)} == {"a("}
     assert (loaded.vocab_size, loaded.max_length) == (3, 5 if positions == "learned" else None)
+
+
+def test_samples_without_a_prompt_have_the_length_of_the_configuration():
+    model = masked()
+    assert unmask(model, Ordered(), seed=0).tokens.shape == (1, 5)
+    assert {len(text) for text in exact_distribution(Ordered(), model).probabilities} == {5}
+    assert unmask(model, Ordered(), length=3, seed=0).tokens.shape == (1, 3)
 
 
 def test_inspect_compares_a_saved_masked_network_with_random_weights(tmp_path):

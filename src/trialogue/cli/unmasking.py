@@ -266,8 +266,16 @@ def _constrain(
 def distribution_of_unmasking(words: Sequence[str]) -> None:
     """Compute the exact output distribution of an unmasking sampler on a small masked distribution.
 
-    Prints the expected number of passes, and the distances from the distribution itself.
+    Prints the expected number of passes, and the distances from the distribution itself. The command accepts
+    distributions of `trialogue.data`. For your own network, call `trialogue.exact_distribution` in Python.
     """
+    for option in ("--model", "--table"):
+        if any(word.partition("=")[0] == option for word in words):
+            hint = (
+                "with an unmasking sampler, this command accepts --distribution only. For your own network, call"
+                " trialogue.exact_distribution in Python"
+            )
+            raise InputError("option", option, hint)
     about = inspect.getdoc(distribution_of_unmasking) or ""
     groups = {"model and samples": MaskedSource, "unmasking": UnmaskingSettings}
     source, chosen = _parse("distribution", about, groups, words)

@@ -34,6 +34,8 @@ class SequenceModel(ABC):
     """Number of values of a site."""
     sites: int | None = None
     """Number N of sites. None if the model accepts sequences of any length."""
+    default_length: int | None = None
+    """Length of sampled sequences if neither a prompt, a `length` nor `sites` defines it (default: none)."""
     device: torch.device | None = None
     """Required device of the tokens. None if the model accepts every device."""
 

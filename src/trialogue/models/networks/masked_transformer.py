@@ -13,7 +13,7 @@ class MaskedTransformer(MaskedNetwork):
     """Masked language model that uses a bidirectional transformer trained on masked tokens.
 
     Sequences have data tokens only, without BOS and EOS, and at most `config.max_length` tokens if positions are
-    learned.
+    learned. Samples without a prompt have `config.max_length` tokens.
 
     Args:
         model: Bidirectional transformer.
@@ -32,6 +32,7 @@ class MaskedTransformer(MaskedNetwork):
         self.model = model.eval()
         self.mask = model.mask
         self.vocab_size = model.config.vocab_size
+        self.default_length = model.config.max_length
         self.batch_size = batch_size
         self._device = model.head.weight.device
         self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)

@@ -63,7 +63,8 @@ def unmasking_distribution(
         sampler: The sampler.
         model: A small masked model.
         prompt: Token ids (N,) with -1 or None at masked positions (default: everything is masked).
-        length: Length N if there is no prompt and the model has no fixed number of sites.
+        length: Length N if there is no prompt (default: number of sites of the model, or `max_length` of the
+            configuration of a `MaskedTransformer`).
         eos: End-of-sequence token. Outputs are cut after the first one, and equal outputs are merged (default: none).
         max_states: Largest number of states of the Markov chain (default: 1,000,000).
         progress: Whether to count the states on standard error (default: False).

@@ -69,7 +69,8 @@ def unmask(
         prompts: Sequences (prompts, N) with -1 or None at masked positions (default: one sequence that is completely
             masked).
         num_samples: Number of samples per prompt (default: 1).
-        length: Length N of the sequence if there are no prompts and the model has no fixed number of sites.
+        length: Length N of the sequence if there are no prompts (default: number of sites of the model, or `max_length`
+            of the configuration of a `MaskedTransformer`).
         seed: Seed of the random streams (default: 0).
         eos: End-of-sequence token, at which the length of a sample ends (default: none).
         batch_size: Largest number of rows that the model evaluates at once (default: 64).
@@ -166,7 +167,7 @@ def prompt_canvas(model: SequenceModel, prompts: Prompts | None, length: int | N
     """
     hint = f"give token ids of shape (prompts, {model.sites or 'N'}), with -1 or None at masked positions"
     if prompts is None:
-        sites = length or model.sites
+        sites = length or model.sites or model.default_length
         if sites is None:
             raise InputError(
                 "length", None, f"give a number, because {type(model).__name__} does not define it"
