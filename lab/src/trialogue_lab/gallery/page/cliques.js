@@ -99,7 +99,7 @@ function cliquesScene(section, data) {
     for (const step of [0, 25, 50, 75, 100]) {
       add(svg, "text", { class: "tick", x: x(step), y: height - 18, "text-anchor": "middle" }, step);
     }
-    add(svg, "text", { class: "head", x: 40, y: 11 }, "fraction of misplaced evenings by round (exact)");
+    add(svg, "text", { class: "head", x: 40, y: 11 }, "misplaced evenings by round (exact)");
     chart.marks = data.levels[level].chains.map(({ distance }, place) => {
       add(svg, "path", { class: `curve c${place}`, d: `M${distance.map((one, step) => `${x(step)} ${y(one)}`).join("L")}` });
       const at = 62;
