@@ -39,6 +39,7 @@ class Sampling:
 @dataclass(frozen=True)
 class SamplerOptions:
     quota: int | None = 4
+    most: int | None = None
     lazy: bool = True
     ids: tuple[int, ...] = (1, 2)
     top_p: float = 0.5
@@ -75,7 +76,7 @@ def test_values_have_the_types_of_the_fields():
     )
     assert plain == Sampling((), 7, 2, 0.1, "tokens", "None", False)
     # An option that belongs to both groups sets the first.
-    assert own == SamplerOptions(None, False, (5, -6), 0.5)
+    assert own == SamplerOptions(None, None, False, (5, -6), 0.5)
     assert parsed(quota=9, ids=(3,))[1] == SamplerOptions(9, ids=(3,))
     assert parsed("--lazy", lazy=False)[1].lazy is True
 
@@ -114,6 +115,7 @@ def test_help_describes_the_fields(capsys):
         "--max-new-tokens INT",
         "(5)",
         "--no-lazy",
+        "--most INT",
     ):
         assert words in message
     assert "--no-chat" not in message

@@ -19,7 +19,10 @@ def test_samples_are_resampled_by_weight(shell, tmp_path):
     result = shell(
         f"--prompt the --verifier {REGEX} --sampler weighted-rejection --n 60 --resample --out r.jsonl"
     ).checked()
-    assert re.search(r"60 samples, 60 accepted, effective sample size [\d.]+, ", result.err)
+    assert re.search(
+        r"60 samples, 60 accepted, .*\neffective samples per 100 model calls: [\d.]+ \(effective sample size [\d.]+\)",
+        result.err,
+    )
     weighted, resampled = read_samples(tmp_path / "r.weighted.jsonl"), read_samples(tmp_path / "r.jsonl")
     weights = torch.tensor([line["log_weight"] for line in weighted]).softmax(0)
     counts = torch.bincount(torch.tensor([line["source"] for line in resampled]), minlength=60)
@@ -30,6 +33,26 @@ def test_samples_are_resampled_by_weight(shell, tmp_path):
     assert chi < used.sum() + 6 * math.sqrt(2 * used.sum())
     assert [weighted[line["source"]]["text"] for line in resampled] == [line["text"] for line in resampled]
     assert len({line["log_weight"] for line in resampled}) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "basis"),
+    [
+        ("exact", "12 exact samples"),
+        ("exact --max-attempts 1000 --then mask", "12 exact samples"),
+        ("exact --max-attempts 1000 --then mask --resample", "effective sample size [0-9.]+"),
+        ("exact --max-attempts 1 --then mask", "effective sample size [0-9.]+"),
+        ("exact --max-queries 3", None),
+        ("tokenwise-rejection", None),
+    ],
+)
+def test_the_summary_counts_exact_samples_without_their_weights(options, basis, shell):
+    result = shell(f"{CAT} --n 12 --max-new-tokens 4 --verifier {REGEX} --seed 1 --sampler {options}")
+    calls = int(re.search(r"(\d+) model calls", result.err)[1])
+    found = re.search(r"effective samples per 100 model calls: (\S+) \((.*)\)", result.err)
+    assert (found is None) if basis is None else re.fullmatch(basis, found[2])
+    if basis == "12 exact samples":
+        assert float(found[1]) == pytest.approx(1200 / calls, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +87,11 @@ def test_a_low_effective_sample_size_is_reported(options, warning, shell):
 def test_the_effective_sample_size_is_low_below_ten_and_below_half_of_the_samples(
     equal, samples, resample, is_low
 ):
-    settings = SimpleNamespace(prompts=[SimpleNamespace(id=0)], sampling=SimpleNamespace(resample=resample))
+    settings = SimpleNamespace(
+        prompts=[SimpleNamespace(id=0)],
+        sampling=SimpleNamespace(resample=resample, max_queries=None, max_steps=None),
+        sampler=SimpleNamespace(is_exact=False, weighted=True),
+    )
     records = [{"id": 0, "log_weight": -3.0 if sample < equal else None} for sample in range(samples)]
     remarks = [f"the {samples} weighted samples are only worth {equal:.1f} samples without weights "] * is_low
     found = [*outputs._weight_remarks(records, settings)]

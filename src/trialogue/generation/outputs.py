@@ -34,7 +34,8 @@ class RunOutcome(NamedTuple):
     """Summary of a run, as it is shown to the user.
 
     Attributes:
-        summary: One-line summary with the numbers of samples and of accepted samples.
+        summary: The numbers of samples and their cost. A second line has the number of effective samples per 100 model
+            calls, if there are several samples of a prompt that are weighted or exact.
         remarks: Warnings about the result.
         complete: Whether each prompt has the requested number of accepted samples.
     """
@@ -125,7 +126,7 @@ def _count_accepted(result: RunResult) -> dict[int | str, tuple[int, int]]:
 
 
 def _summary(result: RunResult, settings: GenerationSettings) -> str:
-    """Return a one-line summary of the run."""
+    """Return the summary of the run, see `RunOutcome`."""
     records = result.records
     accepted = sum(record["accepted"] for record in records)
     parts = [f"{len(records)} samples, {accepted} accepted"]
@@ -136,9 +137,8 @@ def _summary(result: RunResult, settings: GenerationSettings) -> str:
         parts[0] += f" ({result.kept} of them from an earlier run)"
     if result.left_out:
         parts.append(f"{result.left_out} surplus samples discarded")
-    if settings.sampler.weighted and accepted:
-        parts.append(f"effective sample size {sum(_effective_sample_sizes(records, settings)):.1f}")
-    parts.append(f"{sum(record['queries'] for record in records)} model calls")
+    model_calls = sum(record["queries"] for record in records)
+    parts.append(f"{model_calls} model calls")
     calls = sum(record["verifier_calls"] for record in records)
     if calls:
         drawn = sum(len(record["tokens"]) for record in records)
@@ -146,7 +146,14 @@ def _summary(result: RunResult, settings: GenerationSettings) -> str:
         parts.append(f"{calls} verifier calls{per_token}")
     if result.tokens:
         parts.append(f"{result.tokens / result.seconds:.1f} tokens/s")
-    return ", ".join([*parts, f"{result.seconds:.1f} s"])
+    summary = ", ".join([*parts, f"{result.seconds:.1f} s"])
+    sizes = _effective_sample_sizes(records, settings)
+    if not sum(sizes) or not model_calls or len(records) <= len(settings.prompts):
+        return summary
+    exact = sum(map(len, _exact_samples(records, settings)))
+    basis = f"{exact} exact samples" if exact == sum(sizes) else f"effective sample size {sum(sizes):.1f}"
+    rate = 100 * sum(sizes) / model_calls
+    return f"{summary}\neffective samples per 100 model calls: {rate:.3g} ({basis})"
 
 
 def _remarks(result: RunResult, settings: GenerationSettings) -> Iterator[str]:
@@ -201,9 +208,30 @@ def _weight_remarks(records: list[Record], settings: GenerationSettings) -> Iter
 
 
 def _effective_sample_sizes(records: list[Record], settings: GenerationSettings) -> list[float]:
-    """Return the effective sample size of each prompt."""
-    return [
+    """Return the effective sample size of each prompt, the larger one of its weighted and of its exact samples.
+
+    Resampling uses all samples with their weights. It is 0 if the sampler has neither weights nor exact samples.
+    """
+    sizes = [float(len(samples)) for samples in _exact_samples(records, settings)]
+    if not settings.sampler.weighted:
+        return sizes
+    weighted = [
         effective_sample_size(torch.tensor(_log_weights(samples), dtype=torch.float64))
+        for samples in _by_prompt(records, settings)
+    ]
+    return weighted if settings.sampling.resample else list(map(max, sizes, weighted))
+
+
+def _exact_samples(records: list[Record], settings: GenerationSettings) -> list[list[Record]]:
+    """Return the samples of each prompt that need no weights.
+
+    A limit on model calls or steps that has stopped a sample favours short outputs, so the others are not exact.
+    """
+    sampling = settings.sampling
+    has_budget = sampling.max_queries is not None or sampling.max_steps is not None
+    is_exact = settings.sampler.is_exact and not (has_budget and any(not one["accepted"] for one in records))
+    return [
+        [one for one in samples if is_exact and one["accepted"] and "remark" not in one]
         for samples in _by_prompt(records, settings)
     ]
 

@@ -65,7 +65,8 @@ class Group(NamedTuple):
         options: The dataclass, or an instance whose values are the defaults.
         description: Description in the help.
         terse: If True, boolean options have no negative form, None cannot be given, and an option is repeated
-            for several values. If False, options are parsed as in `override_fields`.
+            for several values. If False, options are parsed as in `override_fields`, but None can be given only
+            if it is not the default.
     """
 
     options: Any
@@ -245,7 +246,7 @@ def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool, is_s
 
     If `is_short`, the help of an option is only the first sentence.
     """
-    from tyro.conf import Suppress, arg
+    from tyro.conf import DisallowNone, Suppress, arg
 
     kind = _options_class(group.options)
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -267,6 +268,8 @@ def _tyro_class(group: Group, hidden: Collection[str], *, needs_help: bool, is_s
                         help_behavior_hint="" if "(default: " in texts.get(name, "") else hint,
                     ),
                     *((Suppress,) if name in hidden else ()),
+                    # The default needs no value, so the help shows only the other ones.
+                    *((DisallowNone,) if value is None else ()),
                 )
             ],
             value,

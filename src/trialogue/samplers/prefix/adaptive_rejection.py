@@ -114,6 +114,7 @@ class AdaptiveRejection(Sampler[AdaptiveRejectionState | WeightedAdaptiveRejecti
     share: BoundedCount | None = None
     then: Literal["mask"] | None = None
     uses = "verdicts"
+    is_exact = True
     weights_estimate_mass = False
     failure_reason = "no sequence within the length limit is accepted with all of its prefixes"
 

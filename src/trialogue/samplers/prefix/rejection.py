@@ -20,6 +20,7 @@ from trialogue.validation import Positive, validated
 class _SequenceRejection(Sampler[NoState]):
     """Base class of samplers that generate complete sequences until one is accepted."""
 
+    is_exact = True
     judges = "outputs"
 
     def step(

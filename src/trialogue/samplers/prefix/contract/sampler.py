@@ -86,6 +86,11 @@ class Sampler(ABC, Generic[StateT]):
         return False
 
     @property
+    def is_exact(self) -> bool:
+        """Whether accepted samples without a remark follow the target exactly and need no weights (default: False)."""
+        return False
+
+    @property
     def weights_estimate_mass(self) -> bool:
         """Whether the mean weight estimates the sum of p(x) V(x) over sequences x (default: True).
 
