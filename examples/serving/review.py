@@ -1,4 +1,4 @@
-"""Request a review that obeys a JSON schema from `trialogue serve` with the OpenAI client.
+"""Request reviews that obey a JSON schema from `trialogue serve` with the OpenAI client.
 
 trialogue serve --model smollm2
 python review.py http://127.0.0.1:8000/v1
@@ -17,14 +17,13 @@ SCHEMA = {
     "additionalProperties": False,
 }
 FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "review", "schema": SCHEMA}}
-SAMPLER = {"name": "smc", "particles": 4, "proposal": "mask"}
 MESSAGES: Any = [{"role": "user", "content": 'Rate this review as JSON: "Cold soup, rude waiter."'}]
 
 
 def reviews(client: OpenAI, model: str) -> list[tuple[dict[str, Any], float]]:
     """Return up to four accepted reviews with their log importance weights."""
     completion = client.chat.completions.create(
-        model=model, messages=MESSAGES, n=4, seed=0, response_format=FORMAT, extra_body={"sampler": SAMPLER}
+        model=model, messages=MESSAGES, n=4, seed=0, response_format=FORMAT
     )
     return [
         (json.loads(choice.message.content or ""), choice.trialogue["log_weight"])
