@@ -32,7 +32,8 @@ from trialogue.errors import InputError
 from trialogue_lab import studies
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.counts import Statement
-from trialogue_lab.ledger.pages.claim_tables import CHOSEN, find_measured, format_criterion, format_numbers
+from trialogue_lab.ledger.pages.claim_cells import format_condition, format_estimate
+from trialogue_lab.ledger.pages.claim_tables import CHOSEN, find_measured
 from trialogue_lab.ledger.stored import stored_summaries
 
 ROOT = Path(__file__).parents[1]
@@ -48,53 +49,48 @@ STATES = {
     "code": "code only",
     "missing": "missing",
 }
-"""States of an entry, with the heads of the columns that count them."""
+"""States of an entry, with their names on the page."""
 _INTRODUCTION = """# Coverage of the documents
 
-On this page you can look up whether a definition, theorem, table or figure of five documents holds, and how it was
-tested. The documents are the thesis of Yuchen Li and four papers and notes. Each row of a table is one *entry*: a
-numbered item, or a sentence with a quantity. An entry can have several *statements*, and the ledger also tests
-statements of other publications, so the numbers of entries and of statements differ.
+On this page you can look up a definition, theorem, table or figure of five documents: does it hold, and where is its
+code? The documents are the thesis of Yuchen Li and four papers and notes. Each numbered item, and each sentence with a
+quantity, is an *entry*.
 
 {counts}
 
-## How to read a row
+## Results by part
 
-This is a row of the section on {section}:
+{totals}
 
-{example}
+The last column counts entries that no published claim tests, mostly definitions and lemmas with an exact check.
 
-| column | meaning |
-|---|---|
-| result | the result for the entry, by the rules below |
-| entry | the number in the document, or the section for an entry without a number, and the ids of its statements |
-| statement | what the entry says, in short |
-| verdicts and checks | the number of claims with each verdict, by study; *ours* marks claims of this project |
-| code | the module, class or function that implements it, with a link to the file |
+## How to read the tables
 
-A *claim* compares a measured number with a threshold. A *study* measures the numbers of its claims. `trialogue ledger
-STUDY` prints all of them, and `trialogue ledger --statement S1-Fig2c` prints the claims about one statement, by its id.
-An *exact check* is a test that compares the code with a second computation.
-
-A section with undecided claims ends with a table of them. A claim holds if the whole confidence interval satisfies the
-criterion in the column *holds if*. It is undecided if only a part of the interval does.
+A *claim* compares a measured number with a threshold, and a *study* measures the numbers of its claims. *Published*
+claims come from the document. This project adds claims of its own, such as controls and corrected statements. [Rules of
+the ledger](explanation/ledger.md) explains how a claim is judged.
 
 | result | meaning |
 |---|---|
-| holds | At least one published claim about the entry holds. None is refuted or undecided. |
-| partly refuted | At least one published claim about the entry is refuted, and at least one holds. |
-| refuted | At least one published claim about the entry is refuted, and none holds. |
-| undecided | At least one published claim about the entry is undecided. None is refuted. |
-| our claims only | Only claims of this project were tested, for example about a corrected statement. |
-| exact check | No claim was tested. A test passes, for an assumption or a setting with the code that uses it. |
-| code only | The code exists. The column before the code says why nothing is tested. |
-| missing | Not implemented. The same column says why. |
+| holds | A published claim about the entry holds. None is refuted or undecided. |
+| partly refuted | One published claim about the entry is refuted, and another one holds. |
+| refuted | A published claim about the entry is refuted, and none holds. |
+| undecided | A published claim about the entry is undecided, and none is refuted. |
+| our claims only | Only claims of this project were tested. |
+| exact check | No claim was tested. A test compares the code with a second computation. |
+| code only | The code exists. Nothing is tested, for the printed reason. |
+| missing | Not implemented, for the printed reason. |
 
-A claim can be about several entries. Verdicts are those of the committed results. The [rules of the
-ledger](explanation/ledger.md) explain them, and [Findings](findings.md) says what they mean.
+The column *tested by* has the names of studies and of files with tests. To see the claims behind a result, name the
+study and the entry:
+
+```sh
+trialogue ledger interaction-order --statement "Figure 2c"
+```
+
+[Undecided claims](#undecided-claims) are listed with their intervals at the end of the page. [Findings](findings.md)
+says what the results mean.
 """
-_EXAMPLE = "clones:Figure 2c"
-"""Identifier of the entry that explains how to read a row."""
 
 
 @dataclass(frozen=True)
@@ -251,9 +247,9 @@ def check(row: Row, claims: list[Mapping[str, Any]]) -> str:
 
 
 def make_page(sections: Mapping[str, list[Row]], claims: list[Mapping[str, Any]]) -> str:
-    """Return the page: an introduction, totals by section, then the tables of each section."""
-    totals = ["| part | entries | " + " | ".join(STATES.values()) + " |", "|---" * (len(STATES) + 2) + "|"]
-    tables, everything, example = [], Counter[str](), ("", "")
+    """Return the page: an introduction with totals, the tables of all sections, then the undecided claims."""
+    totals = [f"| part | {' | '.join(_COUNTED)} | other |", "|---" + "|--:" * (len(_COUNTED) + 1) + "|"]
+    tables, undecided_tables, everything = [], [], Counter[str]()
     for section, rows in sections.items():
         states, lines = Counter[str](), list[str]()
         undecided: dict[tuple[str, str], tuple[Mapping[str, Any], list[str]]] = {}
@@ -262,25 +258,25 @@ def make_page(sections: Mapping[str, list[Row]], claims: list[Mapping[str, Any]]
             state = check(row, own)
             states[state] += 1
             lines.append(_line(row, own, state))
-            example = (section, lines[-1]) if row.identifier == _EXAMPLE else example
             for claim in own:
                 if claim["origin"] == "published" and claim["verdict"] == "undecided":
                     undecided.setdefault((claim["study"], claim["claim"]), (claim, []))[1].append(row.place)
         everything += states
-        totals.append(_count(section, states))
+        totals.append(_count(f"[{section}](#{_anchor(section)})", states))
         tables.append(f"## {section}\n\n" + "\n".join((_HEAD, *lines)))
         if undecided:
-            tables.append(_undecided_table(undecided.values()))
-    totals.append(_count("all", everything))
-    introduction = _INTRODUCTION.format(
-        counts=_summarize(everything),
-        section=f"*{example[0]}*",
-        example=f"{_HEAD}\n{example[1]}",
-    )
-    return "\n\n".join((introduction.rstrip(), "## Totals", "\n".join(totals), *tables)) + "\n"
+            undecided_tables.append(f"**{section}**\n\n{_undecided_table(undecided.values())}")
+    introduction = _INTRODUCTION.format(counts=_summarize(everything), totals="\n".join(totals))
+    return "\n\n".join((introduction.rstrip(), *tables, _UNDECIDED, *undecided_tables)) + "\n"
 
 
-_HEAD = "| result | entry | statement | verdicts and checks | code |\n|---|---|---|---|---|"
+_COUNTED = {"holds": "holds", "partly refuted": "partly", "refuted": "refuted", "undecided": "undecided"}
+"""Columns of the table of totals, with their states."""
+_UNDECIDED = """## Undecided claims
+
+Only a part of the interval of these published claims satisfies the column *holds if*. The phrase in parentheses says
+what is measured."""
+_HEAD = "| entry | statement | result | tested by | code |\n|---|---|---|---|---|"
 
 
 def _summarize(states: Counter[str]) -> str:
@@ -297,24 +293,25 @@ def _summarize(states: Counter[str]) -> str:
 
 
 def _count(name: str, states: Counter[str]) -> str:
-    return _join_cells([name, states.total(), *(states[state] for state in STATES)])
+    counted = [states[state] for state in _COUNTED.values()]
+    return _join_cells([name, *counted, states.total() - sum(counted)])
+
+
+def _anchor(heading: str) -> str:
+    """Return the anchor of a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def _undecided_table(undecided: Iterable[tuple[Mapping[str, Any], list[str]]]) -> str:
     """Return a table of undecided claims, each with the entries it is about."""
-    lines = [
-        "Undecided claims of this section, with the estimate and its confidence interval:\n",
-        "| entry | claim | measured | estimate [interval] | holds if | statement id |",
-        "|---|---|---|---|---|---|",
-    ]
+    lines = ["| entry | claim | measured | holds if |", "|---|---|---|---|"]
     for claim, entries in undecided:
+        measured = find_measured(claim)
         cells = [
-            "<br>".join(entries),
-            claim["title"] or claim["statement"],
-            find_measured(claim),
-            "not measured" if claim["estimate"] is None else format_numbers(claim),
-            format_criterion(claim).removesuffix(CHOSEN),
-            f"`{claim['statement_id'].partition(':')[2]}`",
+            ", ".join(entries),
+            (claim["title"] or claim["statement"]) + (f" ({measured})" if measured else ""),
+            "not measured" if claim["estimate"] is None else format_estimate(claim),
+            format_condition(claim).removesuffix(CHOSEN),
         ]
         lines.append(_join_cells(cells))
     return "\n".join(lines)
@@ -341,29 +338,21 @@ def _link_code(name: str) -> str:
 
 def _line(row: Row, claims: list[Mapping[str, Any]], state: str) -> str:
     """Return the line of an entry in its table."""
-    answers: dict[tuple[str, str], Counter[str]] = {}
-    for claim in claims:
-        key = (claim["study"], " (ours)" if claim["origin"] == "ours" else "")
-        answers.setdefault(key, Counter())[claim["verdict"]] += 1
-    verdicts = [
-        f"`{study}`{origin}: " + ", ".join(f"{answer} {count}" for answer, count in sorted(found.items()))
-        for (study, origin), found in sorted(answers.items())
-    ]
-    files = dict.fromkeys(Path(test.partition("::")[0]).stem for test in row.values("tests"))
-    if files:
-        verdicts.append("exact check in " + ", ".join(f"`{name}`" for name in files))
-    said = [row.entry.get("reason", ""), row.entry.get("note", "")]
-    identifiers = sorted(
-        {claim["statement_id"].partition(":")[2] for claim in claims if claim["statement_id"]}
-    )
+    names = [*sorted({claim["study"] for claim in claims}), *(_stem(test) for test in row.values("tests"))]
+    tested_by = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
     cells = [
-        STATES[state],
-        "<br>".join([row.place, *(f"`{identifier}`" for identifier in identifiers)]),
+        row.place,
         row.entry["title"],
-        "<br>".join([*verdicts, *filter(None, said)]),
+        STATES[state],
+        "<br>".join(filter(None, [tested_by, row.entry.get("reason"), row.entry.get("note")])),
         "<br>".join(_link_code(name) for name in row.values("code")),
     ]
     return _join_cells(cells)
+
+
+def _stem(test: str) -> str:
+    """Return the name of the file of a test without its ending."""
+    return Path(test.partition("::")[0]).stem
 
 
 if __name__ == "__main__":

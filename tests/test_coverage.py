@@ -94,8 +94,8 @@ def test_entries_without_a_number_need_a_place(coverage, sections):
 def test_undecided_claims_are_listed_once_with_their_interval(coverage, sections, claims):
     page = coverage.make_page(sections, claims)
     (line,) = [line for line in page.splitlines() if "Two layers reach the three-body loss" in line]
-    assert line.startswith("| Figure 2b |")
-    assert "[-0.00802, 0.0532] | = 0 ± 0.01 | `S1-Fig2b` |" in line
+    assert line.startswith("| Figure 2b | Two layers reach the three-body loss (loss of two layers less")
+    assert line.endswith("[-0.008, 0.053] | -0.01 to 0.01 |")
 
 
 def test_statements_include_their_parts_only_with_an_asterisk(coverage, sections, claims):

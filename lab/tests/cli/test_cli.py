@@ -240,7 +240,7 @@ def test_other_studies_are_shown_next_to_one_that_cannot_be_imported(
     output = run("ledger")
     assert output.code == 0
     assert "biased-coin" in output.out
-    assert "biased-coin  smoke@" in output.out
+    assert re.search(r"^ +biased-coin@\w{12} \(preset smoke\)$", output.out, re.MULTILINE)
     assert "not tested (no finished run of a preset): all 5 claims" in run("ledger", "biased-coin").out
     assert "study='broken'" in output.err
 
@@ -283,13 +283,13 @@ def test_equal_cells_are_not_compared(every: bool, run: Run) -> None:
     )
     assert ("lonely" in out, "in only one result: 1." in out) == (every, not every)
     assert "1 of 2 table cells differ" in out
-    result_name = f"smoke@{result.hash}"
+    result_name = f"biased-coin@{result.hash}"
     lines = [
         "changed     judged",
         "            holds if < 1.5",
         f"            {result_name}: holds, 1",
         f"            {result_name}: refuted, 2",
-        "            difference:         +1",
+        f"            {'difference:':{len(result_name) + 1}} +1",
         "holds       steady",
         "            holds if > 0.5*",
         "            measured: a share",

@@ -210,7 +210,7 @@ def show_ledger(arguments: argparse.Namespace) -> None:
         return
     summaries = _collect_summaries(arguments.results)
     own = [f"    {line}" for found in summaries for line in _list_own_runs(found, arguments.runs)]
-    names = " ".join(dict.fromkeys(line.split()[0] for line in own))
+    names = " ".join(dict.fromkeys(line.split("@")[0].strip() for line in own))
     if any(filters.values()):
         found_claims = sum(
             len(select_claims(found, statement=filters["statement"]).claims) for found in summaries
@@ -266,7 +266,8 @@ def _list_own_runs(found: "StudySummary", runs: Path) -> list[str]:
     for done in sorted((runs / found.name).glob("*/DONE")):
         if found.result.partition("@")[2] != done.parent.name:
             preset = json.loads((done.parent / "config.json").read_text(encoding="utf-8")).get("preset")
-            lines.append(f"{found.name}  {preset or 'custom'}@{done.parent.name}")
+            settings = f"preset {preset}" if preset else "other settings"
+            lines.append(f"{found.name}@{done.parent.name} ({settings})")
     return lines
 
 

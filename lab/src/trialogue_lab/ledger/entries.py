@@ -168,7 +168,7 @@ def own_entries(
     finished = finished_results(study.name, runs, warn)
     found = [result for result in finished if result.version == study.version]
     if others := [result for result in finished if result.version != study.version]:
-        names = ", ".join(f"{result.preset or 'custom'}@{result.hash}" for result in others)
+        names = ", ".join(f"{result.study}@{result.hash}" for result in others)
         versions = " and ".join(sorted({str(result.version) for result in others}))
         warn(
             f"your runs {names} are not shown, because they have version {versions} of {study.name}, which is now "

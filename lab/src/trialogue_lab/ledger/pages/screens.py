@@ -173,9 +173,12 @@ def claims_screen(
     blocks, records = [], list[Record]()
     for found in summaries:
         if found.claims:
-            scale = found.scale.partition(", ")[2]
-            result = f"result {found.result}{f', {scale}' * bool(scale)}" if found.result else "no result"
-            heading = f"{found.name} ({result})"
+            result_hash = found.result.partition("@")[2]
+            heading = (
+                f"{found.name}@{result_hash} (preset {found.scale})"
+                if result_hash
+                else f"{found.name} (no result)"
+            )
             used = _used_terms(found)
             blocks += ["\n".join(wrap_words(heading, width)), claims_text(found.claims, width)]
             blocks.append(text_table(used, width, numbers=2) if used else "")

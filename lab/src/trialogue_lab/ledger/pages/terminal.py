@@ -84,8 +84,8 @@ def format_registration_time(verdict: Verdict) -> str:
 
 
 def format_result(result: Result | None) -> str:
-    """Return preset (config name) and hash of a result, for example "default@0a1b2c3d4e5f"."""
-    return f"{result.preset or 'custom'}@{result.hash}" if result else ABSENT
+    """Return study and hash of a result, as commands accept it, for example "biased-coin@0a1b2c3d4e5f"."""
+    return f"{result.study}@{result.hash}" if result else ABSENT
 
 
 FILTERS: Mapping[str, Callable[..., str]] = {
@@ -273,7 +273,7 @@ def print_own_run(out: Console, committed: Entry, own: Entry, *, verbose: bool =
         verbose: Also print the verdicts that are the same, and numbers of claims that were not tested (default: False).
     """
     before = {verdict.claim.id: verdict for verdict in committed.verdicts}
-    title = f"{own.study.name}, result {format_result(own.result)} ({own.scale})"
+    title = f"{format_result(own.result)} ({own.scale})"
     lines, same = [], 0
     for verdict in own.verdicts:
         earlier = before.get(verdict.claim.id)
@@ -285,8 +285,8 @@ def print_own_run(out: Console, committed: Entry, own: Entry, *, verbose: bool =
     if lines:
         heads = (
             "claim",
-            f"committed\n{format_result(committed.result)}",
-            f"yours\n{format_result(own.result)}",
+            f"committed\n{committed.result.hash if committed.result else ABSENT}",
+            f"yours\n{own.result.hash if own.result else ABSENT}",
         )
         out.print(grid(title, heads, lines, numbers=3))
     else:
@@ -337,7 +337,7 @@ def print_unselected(out: Console, own: Entry) -> None:
     """
     untested = {verdict.reason for verdict in own.verdicts} if _is_untested(own) else set()
     why = f"All of its claims are not tested: {' and '.join(sorted(untested))}."
-    lines = [f"{own.study.name}, result {format_result(own.result)}: no claim is selected."]
+    lines = [f"{format_result(own.result)}: no claim is selected."]
     lines += (
         [why, f"To test the claims: trialogue run {own.study.name}"]
         if untested
