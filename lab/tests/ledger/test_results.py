@@ -168,7 +168,7 @@ def test_runs_of_other_versions_are_reported_in_one_line(
         own_entries(judged(replace(STUDY, version=STUDY.version + 1), None), tmp_path, warnings.append) == []
     )
     [warning] = warnings
-    assert all(f"{run.preset}@{run.hash}" in warning for run in runs)
+    assert all(f"{run.study}@{run.hash}" in warning for run in runs)
     assert warning.endswith("use `trialogue run biased-coin` to measure again")
 
 
