@@ -134,6 +134,14 @@ def rule_distances(
         averaged over the prefixes of each text, shape (rows,). The second has max(0, 1 - q(x) / p(x)), where x are the
         first tokens of each text, shape (horizon, rows). The mean of row h - 1 over texts is an unbiased estimate of
         the total variation distance between texts of h tokens.
+
+    Example:
+        >>> from trialogue.data import Table
+        >>> chain = Table(lambda prefix: (0.95, 0.05) if prefix[-1] == 0 else (0.5, 0.5), 2, memory=1)
+        >>> rules = {"nucleus": {"top_p": 0.9}}
+        >>> tokens, texts = rule_distances(chain, rules, [0], rows=5000, horizon=8, seed=0)
+        >>> print(f"next token: {tokens['nucleus'].mean():.2f}, eight tokens: {texts['nucleus'][-1].mean():.2f}")
+        next token: 0.05, eight tokens: 0.34
     """
     oracles = {name: truncated(oracle, **settings) for name, settings in rules.items()}
     log_ratios = {name: torch.zeros(rows, dtype=torch.float64) for name in rules}
