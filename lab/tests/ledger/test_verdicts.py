@@ -25,7 +25,12 @@ from trialogue_lab.ledger import (
 from trialogue_lab.ledger.claims.claims import Precondition, Registration
 from trialogue_lab.ledger.claims.pilots import Pilot
 from trialogue_lab.ledger.claims.statistics import decide
-from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate, stored_estimates
+from trialogue_lab.ledger.claims.verdicts import (
+    Evidence,
+    _describe_larger_run,
+    evaluate,
+    stored_estimates,
+)
 
 FIVE = (5.0, 5.1, 4.9, 5.0, 5.05)
 CONFIG = {"seeds": [0, 1, 2, 3, 4]}
@@ -117,6 +122,7 @@ def test_an_undecided_claim_has_the_number_of_replications_that_would_decide_it(
     assert far.remarks[0].startswith("more than 10,000 repetitions instead of 5 would be needed")
     assert judge(claim(value() > -9), (0.0, 2.0, 1.0, -1.5, 1.6)).to_decide is None
     assert judge(claim(share(identical=False) > 0.9), (1.0,) * 5).remarks == ()
+    assert _describe_larger_run(121, 120, "holds").startswith("about 121 repetitions instead of 120 would")
 
 
 TWICE = Statistic("twice", lambda rows: Series(FIVE, index=[0, 1, 2, 3, 3]), draws)

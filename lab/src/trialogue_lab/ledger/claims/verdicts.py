@@ -292,15 +292,16 @@ def _describe_power(claim: Claim, pilot_power: float, effect: float) -> str:
 
 
 def _describe_larger_run(to_decide: int | None, replications: int, direction: Decision) -> str:
-    """Return the number of replications that would decide a claim, with two digits, as text.
+    """Return the number of replications that would decide a claim, with two digits if they suffice, as text.
 
     `direction` is the verdict if the true mean is the estimate.
     """
     if to_decide is None:
         return f"more than {MOST:,} repetitions {INSTEAD} {replications} would be needed to decide it"
-    number = f"about {float(f'{to_decide:.2g}'):,.0f}"
     verb = "confirm" if direction == "holds" else "refute"
-    return f"{number} repetitions {INSTEAD} {replications} would probably {verb} it"
+    rounded = float(f"{to_decide:.2g}")
+    number = to_decide if rounded <= replications else rounded
+    return f"about {number:,.0f} repetitions {INSTEAD} {replications} would probably {verb} it"
 
 
 def _describe_extreme_interval(claim: Claim, replications: int, alpha: float) -> str:
