@@ -1,6 +1,7 @@
 """Tests of withdrawn claims, statements and families in the ledger, on the terminal and on pages."""
 
 import io
+import itertools
 import json
 import math
 import re
@@ -247,6 +248,10 @@ def test_terminal_shows_published_and_measured_numbers(width: int, entry: Entry)
     ):
         assert shown in words
     assert "published: 0.7" in words
+    heading, note = next(itertools.pairwise(place for place, line in enumerate(lines) if "[1]" in line))
+    assert all(
+        line.startswith(" ") for line in lines[heading + 1 : note + 1]
+    )  # No other claim is between them.
     more = next(verdict for verdict in entry.verdicts if verdict.claim.id == "more-heads")
     [place] = [place for place, line in enumerate(lines) if "heads more often" in line]
     assert lines[place].split()[0] == "holds"

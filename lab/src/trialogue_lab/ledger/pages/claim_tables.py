@@ -154,7 +154,7 @@ def explain_tables(records: Iterable[Record], width: int) -> str:
 
 
 def _list_claims(records: Sequence[Record], width: int, verbose: bool) -> list[str]:
-    """Return lines with the settings that all claims share, the claims, and notes on settings that differ."""
+    """Return lines with the settings that all claims share, and the claims, each note after the first that has it."""
     settings = [_SENTENCES.split(record.get("setting") or "") for record in records]
     common = [
         one[0] for one in itertools.takewhile(lambda one: len(set(one)) == 1, zip(*settings, strict=False))
@@ -174,23 +174,31 @@ def _list_claims(records: Sequence[Record], width: int, verbose: bool) -> list[s
     for place, (record, mark) in enumerate(marked):
         is_alone = verbose or _list_notes(record, verbose) or not find_measured(record)
         groups.setdefault(place if is_alone else _common_texts(record), []).append((record, mark))
+    unprinted = {f" [{number}]": note for note, number in notes.items()}
     for group in groups.values():
         if len(group) >= _SIMILAR:
-            lines.append(_format_similar(group, width, several=several))
+            blocks = [(_format_similar(group, width, several=several), [mark for _, mark in group])]
         else:
-            lines += [
-                format_claim(
-                    record,
-                    width,
-                    mark,
-                    verbose=verbose,
-                    repeated=_format_repetitions(record) if several else "",
+            blocks = [
+                (
+                    format_claim(
+                        record,
+                        width,
+                        mark,
+                        verbose=verbose,
+                        repeated=_format_repetitions(record) if several else "",
+                    ),
+                    [mark],
                 )
                 for record, mark in group
             ]
-    return lines + [
-        line for note, number in notes.items() for line in wrap_words(f"[{number}] {note}", width)
-    ]
+        for block, marks in blocks:
+            lines.append(block)
+            for mark in marks:
+                if note := unprinted.pop(mark, ""):
+                    text = wrap_words(f"{mark.strip()} {note}", width - INDENT)
+                    lines += [f"{INDENT * ' '}{line}" for line in text]
+    return lines
 
 
 def _common_texts(record: Record) -> tuple[str, ...]:
