@@ -63,4 +63,6 @@ PRESETS = {
     ),
     "pilot": Config(seeds=(1001, 1002), outputs=10, references=50),
     "default": Config(),
+    # The settings of `default` with new seeds.
+    "night": Config(seeds=tuple(range(200, 212))),
 }
