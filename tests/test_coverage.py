@@ -95,7 +95,7 @@ def test_undecided_claims_are_listed_once_with_their_interval(coverage, sections
     page = coverage.make_page(sections, claims)
     (line,) = [line for line in page.splitlines() if "Two layers reach the three-body loss" in line]
     assert line.startswith("| Figure 2b | Two layers reach the three-body loss (loss of two layers less")
-    assert line.endswith("[-0.008, 0.053] | -0.01 to 0.01 |")
+    assert line.endswith("[-0.003, 0.012] | -0.01 to 0.01 |")
 
 
 def test_statements_include_their_parts_only_with_an_asterisk(coverage, sections, claims):
