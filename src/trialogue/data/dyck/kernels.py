@@ -71,10 +71,11 @@ def cumulative_thresholds(distribution: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _state(depth: int, ceiling: int) -> State:
+def _state(depth: int, ceiling: int) -> int:
+    """Return the value of the `State` at a depth, because Numba before 0.68 does not index with members of an enum."""
     if depth == 0:
-        return State.OUTSIDE
-    return State.FORCED if depth == ceiling else State.FREE
+        return State.OUTSIDE.value
+    return State.FORCED.value if depth == ceiling else State.FREE.value
 
 
 @compiled
@@ -107,7 +108,7 @@ def draw(
     """
     types = thresholds.shape[1]
     choices = np.uint64(longest - shortest + 1)
-    open_threshold = thresholds[State.FREE, types - 1]
+    open_threshold = thresholds[State.FREE.value, types - 1]
     # stack[depth] is the innermost open type. Slot 0 makes the access below valid at depth 0 without a branch.
     stack = np.zeros(longest + 2, np.int64)
     for row in range(first, last):
@@ -121,7 +122,7 @@ def draw(
             outside = depth == 0
             # Branches on random bits are mispredicted half of the time, so the code below has none.
             opens = outside | ((depth != ceiling[i]) & (bits < open_threshold))
-            cumulative = thresholds[State.OUTSIDE if outside else State.FREE]
+            cumulative = thresholds[State.OUTSIDE.value if outside else State.FREE.value]
             kind = 0
             for t in range(types - 1):
                 kind += 1 if bits >= cumulative[t] else 0
@@ -183,7 +184,7 @@ def scan(
                 wrong = DyckError.NOT_A_BRACKET
             elif token & 1 == 0:
                 before = _state(depth, ceiling[i])
-                if before != State.FORCED:
+                if before != State.FORCED.value:
                     total += log_distribution[before, kind]
                     stack[depth] = kind
                     depth += 1
@@ -205,7 +206,7 @@ def scan(
         stopped = wrong != DyckError.NONE or following >= length
         position[row] = at
         error[row] = wrong
-        state[row] = State.STOPPED if stopped else _state(depth, ceiling[following])
+        state[row] = State.STOPPED.value if stopped else _state(depth, ceiling[following])
         top[row] = stack[depth - 1] if depth > 0 else -1
         log_prob[row] = total
 
