@@ -202,8 +202,8 @@ def _weight_remarks(records: list[Record], settings: GenerationSettings) -> Iter
         worst = f" of one prompt (the worst of {len(low)})" if len(settings.prompts) > 1 else ""
         yield (
             f"the {number} weighted samples{worst} are only worth {size:.1f} samples without weights (effective "
-            "sample size): do not estimate probabilities from them (use more samples, or --sampler exact without "
-            "--then)"
+            "sample size): do not estimate probabilities from them (use more samples, --sampler exact, or a larger "
+            "--max-attempts)"
         )
 
 

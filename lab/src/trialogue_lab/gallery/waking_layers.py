@@ -15,6 +15,8 @@ from trialogue_lab.ledger.runs.results import search_folders
 from trialogue_lab.studies.interaction_order import STUDY
 
 DEPTHS = (1, 2, 3)
+SHOWN = 24
+"""Largest number of trainings that the page contains."""
 
 
 def make_scene(results: str | Path | None) -> dict[str, Any]:
@@ -24,10 +26,10 @@ def make_scene(results: str | Path | None) -> dict[str, Any]:
         results: Folder of study results. None for the default folders.
 
     Returns:
-        Dictionary with one entry in "trainings" per seed. It has lower bounds on the loss ("bounds"), loss curves of
+        Dictionary with one entry in "trainings" for each of the first `SHOWN` seeds. It has lower bounds on the loss ("bounds"), loss curves of
         networks with one, two and three layers ("curves"), the mean squared change of the weights of each of three
         layers by step ("moved"), and the steps at which these layers begin to learn ("onsets"). "first" is the index of
-        the training to show first.
+        the training to show first. "last_first" and "middle_second" count trainings among all "count" trainings.
 
     Raises:
         InputError: If the study has no finished result.
@@ -44,8 +46,9 @@ def make_scene(results: str | Path | None) -> dict[str, Any]:
     onsets = [training["onsets"] for training in trainings]
     return {
         "result": f"{STUDY.name}@{result.hash}",
-        "trainings": trainings,
-        "first": _choose_first_training(bounds, onsets),
+        "trainings": trainings[:SHOWN],
+        "first": _choose_first_training(bounds[:SHOWN], onsets[:SHOWN]),
+        "count": len(trainings),
         "last_first": sum(last < min(first, middle) for first, middle, last in onsets),
         "middle_second": sum(middle < first for first, middle, _ in onsets),
     }
