@@ -26,10 +26,11 @@ def make_scene(results: str | Path | None) -> dict[str, Any]:
         results: Folder of study results. None for the default folders.
 
     Returns:
-        Dictionary with one entry in "trainings" for each of the first `SHOWN` seeds. It has lower bounds on the loss ("bounds"), loss curves of
-        networks with one, two and three layers ("curves"), the mean squared change of the weights of each of three
-        layers by step ("moved"), and the steps at which these layers begin to learn ("onsets"). "first" is the index of
-        the training to show first. "last_first" and "middle_second" count trainings among all "count" trainings.
+        Dictionary with one entry in "trainings" for each of the first `SHOWN` seeds. It has lower bounds on the loss
+        ("bounds"), loss curves of networks with one, two and three layers ("curves"), the mean squared change of the
+        weights of each of three layers by step ("moved"), and the steps at which these layers begin to learn
+        ("onsets"). "first" is the index of the training to show first. "last_first" and "middle_second" count
+        trainings among all "count" trainings.
 
     Raises:
         InputError: If the study has no finished result.
