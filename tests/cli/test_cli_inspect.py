@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -197,7 +198,7 @@ def test_inspections_are_compared(workspace, tmp_path, inspect, run_command):
     assert (code, "control=True: --control applies to inspections only" in err) == (2, True)
 
 
-def test_a_masked_model_has_all_applicable_measures(tmp_path, text, inspect):
+def test_a_masked_model_has_all_applicable_measures(tmp_path, text, inspect, run_command):
     shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = transformers.BertConfig(vocab_size=301, max_position_embeddings=64, **shape)
     transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "masked")
@@ -214,6 +215,13 @@ def test_a_masked_model_has_all_applicable_measures(tmp_path, text, inspect):
     record = result.record
     assert record["kind"] == "masked"
     assert list(record["measures"]) == ["copying", "consistency", "orders"]
+    assert " ".join(Copying.reading.split()) in " ".join(result.out.split())
+    assert "confidence interval" in result.out
+    assert "Random weights are" not in result.out
+    [*_, command] = re.findall(r"^  trialogue (generate --model .*)", result.out, re.MULTILINE)
+    code, out, err = run_command(*shlex.split(command))
+    assert code == 0, err
+    assert json.loads(out)["passes"] == 1
     assert record["settings"]["text"] is not None
     assert record["measures"]["copying"]["control"] is None
     assert "decoding: skipped: " in result.page

@@ -1,5 +1,6 @@
 """Tests of the measure of reveal orders, against an independent enumeration of the samplers."""
 
+import shlex
 from dataclasses import replace
 from unittest import mock
 
@@ -10,6 +11,7 @@ import torch
 from inspection.test_consistency_measure import SITES, VOCAB, Enumerated
 from samplers.unmasking.naive_passes import RandomConditionals, naive_distribution
 from trialogue.errors import InputError
+from trialogue.inspection.conclusions import recommend_orders
 from trialogue.inspection.measures import orders
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.measures.orders import (
@@ -20,12 +22,14 @@ from trialogue.inspection.measures.orders import (
     RANDOM,
     RevealOrder,
     order_log_probs,
+    sampling_command,
 )
 from trialogue.inspection.measures.quantities import Point, curve_quantity, mean_point, single_quantity
 from trialogue.inspection.page import describe_measure, make_table
 from trialogue.inspection.picture import Series, curve_figures
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
 from trialogue.oracles import Masked, enumerate_sequences
+from trialogue.samplers.registered import UNMASKING
 from trialogue.samplers.unmasking import Confidence, Entropy, Fixed, LeftToRight, Margin, Ordered
 
 MODEL = RandomConditionals(3, VOCAB, SITES)
@@ -166,22 +170,31 @@ def test_each_number_of_tokens_per_pass_has_a_conclusion():
     ]
     control = Series("random weights", [replace(likelihood, points=(Point(-2.0, -3.0, -1.0),))], quiet=True)
     lines = [
-        "The log-likelihood is -1.50 [-1.60, -1.40] (random weights: -2 [-3, -1]). No order is shown to be better "
-        "than random order. The largest difference is 0.200 [-0.100, 0.400] nats per token, for margin. Worse: left "
-        "to right -0.200 [-0.300, -0.100].",
-        "With 2 tokens per pass instead of one, the log-likelihood in random order decreases by 0.500 [0.400, 0.600] "
-        "nats per token. Better than random order: margin 0.300 [0.200, 0.400]; entropy 0.200 [0.100, 0.300] nats "
-        "per token.",
-        "With 4 tokens per pass instead of one, the log-likelihood in random order decreases by 0.900 [0.800, 1] nats "
-        "per token. All orders are worse than random order. Worse: left to right -0.300 [-0.400, -0.200]; margin "
-        "-0.200 [-0.300, -0.100]; entropy -0.100 [-0.200, -0.0100].",
+        "With one token per pass, use random order. No other order is shown to be better. The largest difference is "
+        "0.200 [-0.100, 0.400] nats per token, for margin. Worse: left to right -0.200 [-0.300, -0.100]. The "
+        "log-likelihood is -1.50 [-1.60, -1.40] (random weights: -2 [-3, -1]).",
+        "With 2 tokens per pass, use margin. Better than random order: margin 0.300 [0.200, 0.400]; entropy 0.200 "
+        "[0.100, 0.300] nats per token. Compared with one token per pass, the log-likelihood in random order decreases "
+        "by 0.500 [0.400, 0.600] nats per token.",
+        "With 4 tokens per pass, use random order. All other orders are worse. Worse: left to right -0.300 [-0.400, "
+        "-0.200]; margin -0.200 [-0.300, -0.100]; entropy -0.100 [-0.200, -0.0100]. Compared with one token per pass, "
+        "the log-likelihood in random order decreases by 0.900 [0.800, 1] nats per token.",
     ]
     assert describe_measure("orders", [Series("x", quantities)], [control]) == lines
+    assert recommend_orders(Series("x", quantities)) == {1: RANDOM, 2: "margin", 4: RANDOM}
     change, *last = describe_measure(
         "orders", [Series("step 0", quantities), Series("step 9", quantities)], []
     )
     assert change.startswith("From step 0 to step 9, “log-likelihood” stayed at -1.50")
     assert [line.startswith("At step 9: ") for line in last] == [True] * 3
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_the_command_of_an_order_samples_in_this_order(name):
+    words = shlex.split(sampling_command("a model", name, 2))
+    order, blocks = ORDERS[name]
+    assert words[3] == "a model"
+    assert UNMASKING.build(words[-1].removeprefix("unmasking:")) == Ordered(order, Fixed(2), blocks=blocks)
 
 
 def test_reasons_why_the_measure_is_not_taken():

@@ -52,15 +52,16 @@ def inspect(arguments: argparse.Namespace) -> None:
         message = f"interrupted: finished results are in {folder}; run the same command to continue"
         raise KeyboardInterrupt(message) from error
     page = atomic_write(folder / _PAGE, render_inspection(record))
-    _print(record)
+    _print(record, arguments.trust_remote_code)
     print(f"page: {page}")
     print(f"numbers: {folder / RECORD}")
 
 
-def _print(record: Mapping[str, Any]) -> None:
+def _print(record: Mapping[str, Any], remote_code: bool) -> None:
     from trialogue.display.terminal import console, grid
     from trialogue.inspection.conclusions import CHANGE_RULE, CONTROL
     from trialogue.inspection.page import (
+        describe_intervals,
         describe_measure,
         make_step_table,
         model_name,
@@ -80,11 +81,14 @@ def _print(record: Mapping[str, Any]) -> None:
         title = f"{name}: {measure['question']}"
         if len(series) == 1:
             print_tables({title: [*series, *control]})
+            console().print(measure["reading"], markup=False)
         else:
             is_training = True
             headings, rows = make_step_table(name, [*series, *control])
             console().print(grid(title, ("", *headings), [(label, *cells) for label, cells in rows]))
         conclusions[name] = describe_measure(name, series, control)
+    has_control = any(measure["control"] for measure in record["measures"].values())
+    console().print(f"\n{describe_intervals(has_control=has_control)}\n", markup=False)
     for name, sentences in conclusions.items():
         for sentence in sentences:
             print(f"{name}: {sentence}")
@@ -92,6 +96,21 @@ def _print(record: Mapping[str, Any]) -> None:
         print(CHANGE_RULE)
     for name, reason in record["refused"].items():
         print(f"{name}: skipped: {reason}")
+    if "orders" in record["measures"]:
+        _print_commands(record["measures"]["orders"]["checkpoints"][-1], remote_code)
+
+
+def _print_commands(checkpoint: Mapping[str, Any], remote_code: bool) -> None:
+    """Print a command for each number of tokens per pass that samples in the recommended order."""
+    from trialogue.inspection.conclusions import recommend_orders
+    from trialogue.inspection.measures.orders import COMMAND_LENGTH, sampling_command
+    from trialogue.inspection.page import read_series
+
+    [series] = read_series({"": checkpoint["quantities"]})
+    print(f"Sample {COMMAND_LENGTH} tokens in these orders:")
+    for positions, order in recommend_orders(series).items():
+        command = sampling_command(checkpoint["place"], order, positions)
+        print(f"  {command}{' --trust-remote-code' if remote_code else ''}")
 
 
 def add(commands: Commands) -> None:

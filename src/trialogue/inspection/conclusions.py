@@ -340,32 +340,58 @@ def _describe_interactions(model: Series, control: Series | None) -> str:
 
 
 def _describe_orders(model: Series, control: Series | None) -> str:
-    """Compare each order with random order, in one line per number of tokens per pass."""
-    curves = {
-        one.name.removeprefix(COMPARED): {point.at: point for point in one.points}
-        for one in model.quantities
-        if one.name.startswith(COMPARED)
-    }
+    """Recommend an order, in one line per number of tokens per pass, and compare each order with random order."""
+    compared = _gains_by_positions(model)
     likelihood, costs = main_quantity("orders", model), _find(model, COST)
-    if not curves or likelihood is None or costs is None:
+    if not compared or likelihood is None or costs is None:
         return ""
-    if any(point.low is None for points in curves.values() for point in points.values()):
+    if any(point.low is None for gains in compared.values() for point in gains.values()):
         return _NO_INTERVAL
     cost = {point.at: point for point in costs.points}
     other = _last_point(control, likelihood.name)
     lines = []
-    for positions in next(iter(curves.values())):
+    for positions, gains in compared.items():
         if positions in cost:
             stated = (
-                f"With {positions:g} tokens per pass instead of one, the log-likelihood in {RANDOM} decreases by "
+                f"Compared with one token per pass, the log-likelihood in {RANDOM} decreases by "
                 f"{format_point(cost[positions])} {costs.unit}."
             )
         else:
             stated = likelihood.finding.format(format_point(likelihood.points[0]))
             stated += f" ({CONTROL}: {format_point(other)})." if other else "."
-        gains = {name: points[positions] for name, points in curves.items()}
-        lines.append(f"{stated} {_compare_orders(gains, costs.unit)}")
+        number = f"{positions} tokens" if positions > 1 else "one token"
+        lines.append(
+            f"With {number} per pass, use {_best_order(gains)}. {_compare_orders(gains, costs.unit)} {stated}"
+        )
     return "\n".join(lines)
+
+
+def recommend_orders(model: Series) -> dict[int, str]:
+    """Return the order to use for each number of tokens per pass.
+
+    It is the order with the highest log-likelihood among those that are better than random order. If none is shown to
+    be better, it is random order.
+
+    Args:
+        model: Quantities of the measure `orders`.
+    """
+    return {positions: _best_order(gains) for positions, gains in _gains_by_positions(model).items()}
+
+
+def _gains_by_positions(model: Series) -> dict[int, dict[str, Point]]:
+    """Return the differences from random order by the number of tokens per pass and by the name of the order."""
+    found: dict[int, dict[str, Point]] = {}
+    for one in model.quantities:
+        if one.name.startswith(COMPARED):
+            for point in one.points:
+                found.setdefault(int(point.at or 0), {})[one.name.removeprefix(COMPARED)] = point
+    return found
+
+
+def _best_order(gains: Mapping[str, Point]) -> str:
+    """Return the best of the orders that are shown to be better than random order, or random order."""
+    higher = [name for name, gain in gains.items() if (gain.low or 0) > 0]
+    return max(higher, key=lambda name: gains[name].value, default=RANDOM)
 
 
 def _compare_orders(gains: Mapping[str, Point], unit: str) -> str:
@@ -377,11 +403,11 @@ def _compare_orders(gains: Mapping[str, Point], unit: str) -> str:
         stated = f"Better than {RANDOM}: {_list_orders(higher, gains)} {unit}."
     elif len(lower) < len(names):
         stated = (
-            f"No order is shown to be better than {RANDOM}. The largest difference is "
+            f"No other order is shown to be better. The largest difference is "
             f"{format_point(gains[names[0]])} {unit}, for {names[0]}."
         )
     else:
-        stated = f"All orders are worse than {RANDOM}."
+        stated = "All other orders are worse."
     return f"{stated} Worse: {_list_orders(lower, gains)}." if lower else stated
 
 

@@ -195,6 +195,25 @@ def read_series(
     ]
 
 
+def describe_intervals(*, has_control: bool) -> str:
+    """Return the explanation of all intervals, and of random weights if they were measured.
+
+    Args:
+        has_control: Whether the results include random weights.
+    """
+    intervals = (
+        "[a, b] is the 95 % confidence interval. The estimate is often not in its middle, for example if it is a "
+        "fraction near 0 or 1."
+    )
+    if not has_control:
+        return intervals
+    return (
+        f"{intervals} Random weights are {CONTROL_MODELS} models of the same architecture without training. Their "
+        "value is the median, and their interval contains the intervals of all of them. If it does not overlap with "
+        "the interval of the model, the difference is unlikely to be chance."
+    )
+
+
 def model_name(record: Mapping[str, Any]) -> str:
     """Return the name of the inspected model, without the folders of a path.
 
@@ -314,5 +333,5 @@ def _render(
         sections=sections,
         refused=reasons,
         change_rule=CHANGE_RULE,
-        control_models=CONTROL_MODELS,
+        intervals=describe_intervals(has_control="kind" in facts),
     )

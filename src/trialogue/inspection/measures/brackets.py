@@ -94,13 +94,14 @@ class Brackets(Measure):
 
     question = "Does the model close nested brackets?"
     reading = (
-        "A closing bracket is predicted correctly if the type of the innermost open bracket is the most likely of "
-        "the closing types. A guess has one half. At most four brackets are open. With four open, only closing is "
-        "possible, so a model may do better there than with three. The excess loss is the Kullback-Leibler divergence "
-        "of the model's distribution over the four brackets from the exact distribution. The probability of brackets "
-        "is their total probability among all tokens. The change by an inserted pair is the total variation by which a "
-        "matched pair, inserted into a string, changes the distribution of the next bracket. It should be 0. Random "
-        "weights may also leave the distribution unchanged."
+        "A closing bracket is predicted correctly if the type of the innermost open bracket is the most likely of the "
+        "closing types. A guess has one half. At most four brackets are open. With four open, only closing is "
+        "possible, so a model may do better there than with three. “Brackets read” counts the brackets before the "
+        "predicted one, and a point is for this number up to that of the next point. The excess loss is the "
+        "Kullback-Leibler divergence of the model's distribution over the four brackets from the exact distribution. "
+        "The probability of brackets is their total probability among all tokens. The change by an inserted pair is "
+        "the total variation by which a matched pair, inserted into a string, changes the distribution of the next "
+        "bracket. It should be 0. Random weights may also leave the distribution unchanged."
     )
 
     def model_refusal(self, subject: Subject) -> str | None:

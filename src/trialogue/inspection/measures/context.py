@@ -60,8 +60,8 @@ class ContextLength(PassageMeasure):
     reading = (
         "Passages start at random positions of the text, so their first tokens have a short context. Each point is the "
         "mean over context lengths from the given number of tokens to twice that number. The context that matters is "
-        f"the shortest one whose loss exceeds the minimum by at most {TOLERANCE:.0%} of the total decrease. Intervals "
-        "are over documents."
+        f"the shortest one whose loss exceeds the minimum by at most {TOLERANCE:.0%} of the total decrease. A gain "
+        "below 0 means that the loss with the longest context is the higher one. Intervals are over documents."
     )
     length, least_length, rows = LENGTH, 8, _ROWS
     stream = ("context",)

@@ -9,6 +9,8 @@ References:
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -51,6 +53,8 @@ ORDERS: RevealOrders = {
     f"confidence in blocks of {BLOCK}": (Confidence(), BLOCK),
 }
 """All orders. A measurement uses those whose blocks are shorter than the passage."""
+COMMAND_LENGTH = BLOCK
+"""Number of tokens in the commands that `sampling_command` returns, which every measured model accepts."""
 COMPARED = f"difference from {RANDOM}, "
 """Beginning of the names of the differences from random order."""
 COST = f"cost of {RANDOM}"
@@ -90,6 +94,22 @@ def order_log_probs(
     }
 
 
+def sampling_command(model: str, order: str, positions: int) -> str:
+    """Return a `trialogue generate` command that samples a short text in an order.
+
+    Args:
+        model: Hugging Face id or folder of the model.
+        order: Name of an order in `ORDERS`.
+        positions: Number of positions per pass.
+    """
+    name = order.removesuffix(" order").partition(" in blocks")[0].replace(" ", "-")
+    blocks = ORDERS[order][1]
+    settings = json.dumps({"positions": positions} | ({"blocks": blocks} if blocks else {}))
+    words = ("trialogue", "generate", "--model", model, "--prompt", "")
+    sampler = f"unmasking:{name}:{settings}"
+    return shlex.join([*words, "--max-new-tokens", str(COMMAND_LENGTH), "--sampler", sampler])
+
+
 class RevealOrder(PassageMeasure):
     """Measure of which reveal order gives a text the highest log-likelihood.
 
@@ -98,16 +118,15 @@ class RevealOrder(PassageMeasure):
 
     question = "Which reveal order suits the model?"
     reading = (
-        f"The tokens of passages of {LENGTH} tokens, or of the maximum length of a model with fewer, are masked and "
-        "revealed again. The sum of their log-probabilities is the log-likelihood of the passage under the sampler "
-        "that reveals in this order, because the order depends on revealed tokens only. The table compares orders with "
-        f"the same number of tokens per pass. A positive difference from {RANDOM} means that the text is more probable "
-        "in this order. The best order can depend on the number of tokens per pass. The cost is the decrease of the "
-        f"log-likelihood in {RANDOM} by several tokens per pass instead of one. For {RANDOM}, each passage has one "
-        "order drawn in advance. The mean of its log-likelihood is at most that of the sampler that draws its own "
-        "order. Do not take the best order of each passage, because the highest of several likelihoods belongs to no "
-        "distribution. With random weights, all orders are nearly equal. Intervals are over documents. The intervals "
-        "of all differences and costs hold together with a probability of 95 %."
+        f"Passages of {LENGTH} tokens, or of the maximum length of a model with fewer, are masked and revealed again. "
+        "The log-likelihood is the logarithm of the probability with which a sampler would produce the passage. "
+        f"“Difference from {RANDOM}” compares an order with {RANDOM} at the same number of tokens per pass. If it is "
+        f"positive, the text is more probable in this order. “Cost of {RANDOM}” is the decrease of the log-likelihood "
+        f"by several tokens per pass instead of one. For {RANDOM}, each passage has one order drawn in advance. The "
+        "mean of its log-likelihood is at most that of the sampler that draws its own order. Do not take the best "
+        "order of each passage, because the highest of several likelihoods belongs to no distribution. With random "
+        "weights, all orders are nearly equal. The intervals of all differences and costs are joint: with a "
+        "probability of 95 %, all of them contain the true values. They are over documents."
     )
     kinds = ("masked",)
     length, least_length, rows = LENGTH, BLOCK, _ROWS
