@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ import trialogue_lab
 from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue_lab.ledger import find_result
-from trialogue_lab.ledger.pages.comparison import ComparedClaim, Comparison
+from trialogue_lab.ledger.pages.comparison import ROUNDING, ComparedClaim, Comparison
 from trialogue_lab.ledger.pages.comparison_screen import print_comparison
 
 
@@ -210,9 +211,12 @@ def test_runs_without_a_selected_claim_are_explained(run: Run) -> None:
     assert own_part.count("no claim is selected") == 2
     assert "All: 1 holds, 4 refuted" in own_part
     # Own runs are mentioned after a search only if it finds claims of their study.
-    remark = "own runs in the folder runs, add: biased-coin"
+    remark = "own runs in the folder runs"
     assert remark not in run("ledger", "--verdict", "refuted").out
-    assert remark in run("ledger", "--statement", "heads").out
+    words = ("--verdict", "not tested", "--statement", "heads")
+    *_, remark_line, command = run("ledger", *words).out.splitlines()
+    assert remark in remark_line
+    assert shlex.split(command) == ["trialogue", "ledger", "biased-coin", *words]
 
 
 def test_a_report_is_written_into_the_named_folder_but_not_into_the_committed_results(
@@ -246,7 +250,12 @@ def test_other_studies_are_shown_next_to_one_that_cannot_be_imported(
 
 
 def test_compare_prints_differences(run: Run) -> None:
-    assert "trialogue compare" not in run(*SMOKE).out
+    smoke = run(*SMOKE).out
+    assert (
+        "trialogue run biased-coin"
+        in smoke.split("A smoke run is too small to test a claim.")[1].splitlines()
+    )
+    assert all(words not in smoke for words in ("trialogue compare", "Table 1", "holds if"))
     again = run(*SMOKE, "--bias", "0.4").out
     assert "next to your run with the most similar settings: trialogue compare" in again
     first, second = (
@@ -255,9 +264,9 @@ def test_compare_prints_differences(run: Run) -> None:
     output = run("compare", first, f"biased-coin@{second}")
     assert output.code == 0
     assert "-0.300" in output.out
-    last = " ".join(output.out.split("difference")[-1].split())
-    assert "The settings differ in bias, 5 of 5 claims differ" in last
-    assert "no claim was tested in both results" in last
+    verdict = " ".join(output.out.split("\n\n")[0].split())
+    assert verdict.startswith("The settings differ in bias, 5 of 5 claims differ")
+    assert verdict.endswith("no claim was tested in both results.")
 
 
 @pytest.mark.parametrize("every", [False, True])
@@ -269,6 +278,7 @@ def test_equal_cells_are_not_compared(every: bool, run: Run) -> None:
         ComparedClaim("steady", "holds: 1 [0.9, 1.1]", "holds: 2 [1.9, 2.1]", "+1", "> 0.5*", "a share"),
         ComparedClaim("judged", "holds: 1", "refuted: 2", "+1", "< 1.5"),
         ComparedClaim("untested", "not tested: –", "not tested: –", "–"),
+        ComparedClaim("rounded", "holds: 1e-8", "holds: 3e-8", ROUNDING),
     ]
     compared = Comparison([], claims, [("table", cells)])
     console = Console(file=io.StringIO(), width=100)
@@ -276,7 +286,8 @@ def test_equal_cells_are_not_compared(every: bool, run: Run) -> None:
         print_comparison(console, compared, result, result, every=every)
     out = captured.get()
     assert ("judged" in out, "other" in out) == (True, True)
-    assert ("same" in out, "untested" in out, "2 claims or table cells that are equal" in out) == (
+    assert ("rounded" in out) == every
+    assert ("same" in out, "untested" in out, "3 claims or table cells that are equal" in out) == (
         every,
         every,
         not every,

@@ -164,9 +164,9 @@ def test_comparison_lists_changed_settings_verdicts_and_cells(entry: Entry, tmp_
 def test_differences_are_signed_numbers_or_a_dash() -> None:
     assert (format_difference(1, 1.5), format_difference(1.5, 1.0)) == ("+0.500", "-0.500")
     # Differences of rounding count as none, and others do not.
-    assert (format_difference(1.0, 1.0 + 1e-10), format_difference(3e-15, 1e-15)) == ("0", "0")
-    assert (format_difference(1.0, 1.0 + 1e-8), format_difference(1e-10, 2e-10)) == (
-        "+1.00×10⁻⁸",
+    assert (format_difference(1.0, 1.0 + 1e-7), format_difference(3e-15, 1e-15)) == ("0", "0")
+    assert (format_difference(1.0, 1.0 + 1e-5), format_difference(1e-10, 2e-10)) == (
+        "+1.00×10⁻⁵",
         "+1.00×10⁻¹⁰",
     )
     assert (

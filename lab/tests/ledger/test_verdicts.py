@@ -183,7 +183,9 @@ def test_a_precondition_is_decided_by_a_mean(criterion: Criterion, reason: str) 
             dict.fromkeys("abcde", (1, 9)),
             "a = 1 (default: 9), b = 1 (default: 9), c = 1 (default: 9) and 2 other settings",
         ),
-        ({"a": ([1, 2, 3, 4], [1, 2, 3, 4, 5])}, "a = [1, 2, 3, 4] (default: 5 values)"),
+        ({"a": ([1, 2, 3, 4], [1, 2, 3, 4, 5])}, "a = [1, 2, 3, 4] (default: 1 to 5)"),
+        ({"a": ([*range(24), 30], [2, 4, 6, 8, 10])}, "a = 0 to 23, 30 (default: 5 values)"),
+        ({"a": (list("vwxyz"), [])}, "a = 5 values (default: [])"),
     ],
 )
 def test_a_smaller_run_names_up_to_three_settings(

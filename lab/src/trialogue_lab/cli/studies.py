@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from trialogue.errors import InputError, NotFoundError
 from trialogue_lab import studies
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from trialogue_lab.ledger import Result, Study
     from trialogue_lab.ledger.stored import StudySummary
@@ -30,7 +31,7 @@ def list_studies(_: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run or resume a study, print its verdicts and tables, and write its report."""
+    """Run or resume a study, print its verdicts and tables unless it is a smoke run, and write its report."""
     if arguments.study is None:
         if not arguments.help:
             raise InputError("study", None, "give the name of a study: see `trialogue list`")
@@ -65,13 +66,18 @@ def run(arguments: argparse.Namespace) -> None:
     is_tested = any(verdict.answer != "not tested" for verdict in entry.verdicts)
     committed = judged(study, counting) if is_other and is_tested else None
     out = console()
-    terminal.print_headlines(out, entry, committed)
-    for table in study.tables:
-        out.print()
-        terminal.print_table(out, table, entry.rows)
+    is_smoke = entry.closest == "smoke" and not is_tested
+    if is_smoke:
+        terminal.print_smoke_run(out, entry)
+    else:
+        terminal.print_headlines(out, entry, committed)
+        for table in study.tables:
+            out.print()
+            terminal.print_table(out, table, entry.rows)
     report = atomic_write(result.folder / "report.html", render_report([entry]))
     place = "" if arguments.results == RUNS else f" --runs {arguments.results}"
-    print(f"\nall claims, next to the committed verdicts: trialogue ledger {study.name}{place}")
+    claims = "the committed verdicts" if is_smoke else "all claims, next to the committed verdicts"
+    print(f"\n{claims}: trialogue ledger {study.name}{'' if is_smoke else place}")
     similar = None if committed else _find_similar(study, result, arguments.results)
     mine, other = (
         f"{study.name}@{one.hash}" if arguments.results == RUNS else one.folder
@@ -225,18 +231,31 @@ def show_ledger(arguments: argparse.Namespace) -> None:
             print("\n".join(wrap_words(describe_empty(found_claims, **filters), width)))
         found_names = {found.name for found in chosen if found.claims}
         if names := " ".join(name for name in names.split() if name in found_names):
-            print(f"\nFor the verdicts of your own runs in the folder {arguments.runs}, add: {names}")
+            print(f"\nFor the verdicts of your own runs in the folder {arguments.runs}:")
+            print(_format_ledger_command(names.split(), arguments))
         return
     print(summary_screen(summaries, width))
     if own:
         print("\n".join([f"\nYour runs in {arguments.runs}: trialogue ledger {names}", *own]))
 
 
+def _format_ledger_command(names: "Sequence[str]", arguments: argparse.Namespace) -> str:
+    """Return the command `trialogue ledger` for some studies, with the filters and folders of the command line."""
+    words = ["trialogue", "ledger", *names]
+    for option in ("verdict", "source", "origin", "statement", "runs", "results"):
+        given = getattr(arguments, option)
+        values = given if isinstance(given, list) else [given] if given else []
+        for value in values:
+            for text in value if isinstance(value, tuple) else (str(value),):
+                words += [f"--{option}", text] if (option, text) != ("runs", "runs") else []
+    return shlex.join(words)
+
+
 def _no_claim(statement: str, names: str = "") -> NotFoundError:
     """Return the error for a text of `--statement` that finds no claim. `names` says of which studies."""
     hint = (
         f"No claim{names} has the id {statement!r}, or all of these words in its study, place, title or statement. "
-        "Try fewer words, or see docs/coverage.md for the ids of statements."
+        "Try fewer words, or a place of docs/coverage.md, such as 'Table 3.16'."
     )
     return NotFoundError("statement", statement, hint)
 

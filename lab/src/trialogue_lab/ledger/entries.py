@@ -28,6 +28,7 @@ from trialogue_lab.ledger.runs.results import (
     search_folders,
 )
 from trialogue_lab.ledger.runs.scale import Differences, changed_fields, reduced_fields
+from trialogue_lab.ledger.settings import format_value
 from trialogue_lab.ledger.study import Study
 
 UNCOUNTED = "not in the totals, which are of the committed results"
@@ -67,7 +68,8 @@ class Entry:
         preset = self.result.preset
         if preset is None:
             fields = ", ".join(
-                f"{name} = {mine} (not {theirs})" for name, (mine, theirs) in self.changed.items()
+                f"{name} = {format_value(mine)} (not {format_value(theirs)})"
+                for name, (mine, theirs) in self.changed.items()
             )
             return f"{self.closest} with {fields}: {UNCOUNTED}"
         if preset not in COUNTING:

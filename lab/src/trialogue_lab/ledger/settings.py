@@ -22,6 +22,9 @@ from trialogue.validation import Different, Natural, checked_value
 Seeds = Different[Natural]
 """One or more distinct seeds."""
 
+_LONG = 4
+"""Largest number of parts of a list that are shown one by one."""
+
 
 class Settings:
     """Base class of config dataclasses that validates the type of every field.
@@ -69,3 +72,19 @@ def collect_seeds(config: Any) -> set[int]:
     """Return all seeds of a config: the values of its fields named `seeds` or `*_seeds`."""
     names = [field.name for field in fields(config) if field.name == "seeds" or field.name.endswith("_seeds")]
     return {seed for name in names for seed in getattr(config, name)}
+
+
+def format_value(value: Any) -> str:
+    """Return the value of a field as text. Long lists are shortened, for example to "0 to 23, 30" or "12 values"."""
+    if not isinstance(value, list | tuple) or len(value) <= _LONG:
+        return str(value)
+    runs: list[list[Any]] = []
+    are_numbers = all(isinstance(item, int) for item in value)
+    for item in value:
+        if runs and are_numbers and item == runs[-1][-1] + 1:
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    if len(runs) > _LONG:
+        return f"{len(value)} values"
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

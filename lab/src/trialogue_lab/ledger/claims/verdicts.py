@@ -25,6 +25,7 @@ from trialogue_lab.ledger.claims.pilots import Pilot
 from trialogue_lab.ledger.claims.power import MOST, power, replications_to_decide, smallest_effect
 from trialogue_lab.ledger.claims.statistics import Decision, decide
 from trialogue_lab.ledger.rows import Rows
+from trialogue_lab.ledger.settings import format_value
 
 TOLERANCE = 1e-9
 """Largest difference between stored and recomputed estimates. It is relative above 1."""
@@ -229,7 +230,7 @@ def _find_obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence
         return f"the preset {evidence.preset} is too small to test claims"
     if evidence.reduced:
         fields = [
-            f"{name} = {_shorten(mine)} (default: {_shorten(full)})"
+            f"{name} = {format_value(mine)} (default: {format_value(full)})"
             for name, (mine, full) in evidence.reduced.items()
         ]
         others = len(fields) - 3
@@ -248,11 +249,6 @@ def _find_obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence
     if len(labels) != needed or len(set(labels)) < needed:
         return f"{len(labels)} of {needed} replications"
     return "one replication has no interval" if needed < 2 else ""
-
-
-def _shorten(value: Any) -> str:
-    """Return a value as text, or only the length of a long list."""
-    return f"{len(value)} values" if isinstance(value, list) and len(value) > 4 else str(value)
 
 
 def _explain_unmet(precondition: Precondition, rows: Rows) -> str:

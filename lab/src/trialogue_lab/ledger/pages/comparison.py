@@ -1,6 +1,7 @@
 """Comparison of two results of one study.
 
-Numbers count as equal if they differ by at most `TOLERANCE`, relative to the larger one, or by at most 1e-12.
+Numbers count as equal if they differ by at most `TOLERANCE`, relative to the larger one, or by at most 1e-12. The
+exact numbers of a claim also count as equal if both are at most `TOLERANCE`, because they are then rounding errors.
 """
 
 import math
@@ -11,10 +12,12 @@ from typing import Any, NamedTuple
 
 from trialogue.display.numbers import ABSENT, format_number
 from trialogue.errors import InputError
+from trialogue_lab.ledger.counts import Record
 from trialogue_lab.ledger.entries import judged, ledger_records
-from trialogue_lab.ledger.pages.claim_tables import find_measured, format_criterion, format_numbers
+from trialogue_lab.ledger.pages.claim_tables import find_measured, format_criterion, format_numbers, is_exact
 from trialogue_lab.ledger.pages.tables import CellValue
 from trialogue_lab.ledger.runs.results import Result
+from trialogue_lab.ledger.settings import format_value
 from trialogue_lab.ledger.study import Study
 
 
@@ -25,7 +28,7 @@ class ComparedClaim(NamedTuple):
         title: Title or statement.
         first: First verdict and numbers, for example "holds: 0.7 [0.6, 0.8]".
         second: Second verdict and numbers.
-        difference: Difference of the estimates, "0" if both are equal.
+        difference: Difference of the estimates, "0" if both are equal, or `ROUNDING`.
         criterion: Condition under which the claim holds, for example "> 0.5".
         measured: What the number is. Empty if it is unknown.
     """
@@ -74,8 +77,12 @@ class Comparison:
         return f"{', '.join(parts)}, and {meaning}."
 
 
-TOLERANCE = 1e-9
-"""Largest relative difference of numbers that count as equal."""
+TOLERANCE = 1e-6
+"""Largest relative difference of numbers that count as equal, and largest rounding error."""
+
+
+ROUNDING = "rounding"
+"""Difference of two numbers that are both rounding errors."""
 
 
 def is_equal(line: Sequence[str]) -> bool:
@@ -84,6 +91,8 @@ def is_equal(line: Sequence[str]) -> bool:
     Args:
         line: Name, first value, second value and difference.
     """
+    if line[3] == ROUNDING:
+        return line[1].partition(":")[0] == line[2].partition(":")[0]
     if "not tested" in f"{line[1]}{line[2]}":
         return line[3] in ("0", ABSENT)
     return line[1] == line[2] and line[3] in ("0", ABSENT)
@@ -124,8 +133,11 @@ def _compare_configs(first: Result, second: Result) -> list[tuple[str, str, str]
     left = {"version": first.version, **first.config}
     right = {"version": second.version, **second.config}
     names = list(dict.fromkeys([*left, *right]))
-    shown = [(name, str(left.get(name, ABSENT)), str(right.get(name, ABSENT))) for name in names]
-    return [line for line in shown if line[1] != line[2]]
+    return [
+        (name, format_value(left.get(name, ABSENT)), format_value(right.get(name, ABSENT)))
+        for name in names
+        if left.get(name, ABSENT) != right.get(name, ABSENT)
+    ]
 
 
 def _compare_claims(study: Study[Any], first: Result, second: Result) -> list[ComparedClaim]:
@@ -134,7 +146,9 @@ def _compare_claims(study: Study[Any], first: Result, second: Result) -> list[Co
     for left, right in zip(*(ledger_records([entry]) for entry in entries), strict=True):
         difference = format_difference(left["estimate"], right["estimate"])
         numbers = [format_numbers(left), format_numbers(right)]
-        if all(
+        if all(_is_rounding(one) for one in (left, right)):
+            difference = ROUNDING
+        elif all(
             format_difference(left[name], right[name]) in ("0", ABSENT)
             for name in ("estimate", "low", "high")
         ):
@@ -146,6 +160,11 @@ def _compare_claims(study: Study[Any], first: Result, second: Result) -> list[Co
         title, criterion = str(left["title"] or left["statement"]), format_criterion(left)
         claims.append(ComparedClaim(title, before, after, difference, criterion, find_measured(left)))
     return claims
+
+
+def _is_rounding(record: Record) -> bool:
+    """Return whether the number of a claim is exact and at most a rounding error."""
+    return is_exact(record) and record["estimate"] is not None and abs(record["estimate"]) <= TOLERANCE
 
 
 def _compare_tables(

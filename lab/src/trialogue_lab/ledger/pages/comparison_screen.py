@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from trialogue.display.columns import wrap_words
+from trialogue.display.numbers import plain_exponent
 from trialogue.display.terminal import grid
 from trialogue_lab.ledger.pages.claim_tables import CHOSEN, EXPLANATIONS, INDENT
 from trialogue_lab.ledger.pages.comparison import (
@@ -34,10 +35,11 @@ def print_comparison(
         every: Also print what is equal in both results, or has a value in only one (default: False).
     """
     pair = (format_result(first), format_result(second))
-    out.print(grid("config", ("field", *pair), comparison.config))
+    out.print(Text(str(comparison), style="bold"))
     claims = [claim for claim in comparison.claims if every or not is_equal(claim)]
     hidden = len(comparison.claims) - len(claims)
     _print_claims(out, claims, pair)
+    out.print(grid("settings", ("field", *pair), comparison.config))
     one_sided = 0
     for title, lines in comparison.tables:
         shown = [line for line in lines if every or not (is_equal(line) or is_one_sided(line))]
@@ -48,16 +50,17 @@ def print_comparison(
     if one_sided:
         out.print(f"Table cells with a value in only one result: {one_sided:,}. Use --all to see them.")
     if hidden := hidden - one_sided:
-        rule = f"equal, which means that numbers differ by at most {TOLERANCE * 1e9:g} part in a billion"
-        out.print(f"{hidden:,} claims or table cells that are {rule}, are not shown: use --all")
-    out.print(Text(str(comparison), style="bold"))
+        out.print(
+            f"{hidden:,} claims or table cells that are equal, up to rounding (relative difference of at most "
+            f"{plain_exponent(f'{TOLERANCE:g}')}), are not shown: use --all"
+        )
 
 
 def _print_claims(out: Console, claims: Sequence[ComparedClaim], pair: tuple[str, str]) -> None:
     """Print both verdicts on each claim. Claims whose verdict changed come first."""
     if not claims:
         return
-    out.print(Text("claims", style="bold"))
+    out.print()
     numbers = "".join(text for claim in claims for text in (claim.first, claim.second))
     used = {
         "interval": "[" in numbers,
@@ -66,7 +69,6 @@ def _print_claims(out: Console, claims: Sequence[ComparedClaim], pair: tuple[str
         "measured": any(claim.measured for claim in claims),
     }
     legend = " ".join(text for word, text in EXPLANATIONS.items() if used.get(word))
-    out.print(Text("\n".join(wrap_words(legend, out.width)), style="dim"))
     longest = max(map(len, pair)) + 1
     for claim in sorted(claims, key=lambda claim: claim.verdicts[0] == claim.verdicts[1]):
         before, after = claim.verdicts
@@ -81,3 +83,4 @@ def _print_claims(out: Console, claims: Sequence[ComparedClaim], pair: tuple[str
         shown = Text(f"{verdict.removesuffix(' since the run'):{INDENT}}" + f"\n{INDENT * ' '}".join(lines))
         shown.stylize(COLOURS.get(verdict, "magenta"), 0, INDENT)
         out.print(shown)
+    out.print(Text("\n" + "\n".join(wrap_words(legend, out.width)) + "\n", style="dim"))

@@ -25,7 +25,7 @@ _WORDS = re.compile(
 """A place in a publication (its kind and its number), or another word."""
 
 _SHOWN = ("holds", "refuted", "undecided")
-_HEAD = ("study", "statements", *_SHOWN, "other", "ours")
+_HEAD = ("study", "statements", "hold", "refuted", "undecided", "other", "our claims\nthat hold")
 _HINTS = (
     ("trialogue ledger STUDY", "all claims of a study with their numbers, next to your own runs"),
     ("trialogue ledger --source KEY", "all claims of a publication, by its key in parentheses above"),
@@ -131,9 +131,8 @@ def summary_screen(summaries: Sequence[StudySummary], width: int) -> str:
     notes = (
         "A statement of a publication is tested by one or more claims. It is refuted if one of them is, and otherwise "
         "undecided if one of them is. A confidence interval decides each claim.",
-        "other: statements that are not tested or withdrawn, which have a column each in the total. ours: claims of "
-        "this project that hold / all of them. "
-        "together: a statement that several studies test counts once.",
+        "other: statements that are not tested or withdrawn. our claims that hold: 3/4 means 3 of the 4 claims that "
+        "this project adds, such as controls. together: a statement that several studies test counts once.",
     )
     blocks = ["\n".join(line for note in notes for line in wrap_words(note, width))]
     groups: dict[str, list[StudySummary]] = {}

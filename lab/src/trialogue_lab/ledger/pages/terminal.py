@@ -205,6 +205,24 @@ def _describe_registration(entry: Entry) -> str:
     return f"{late} of {len(entry.verdicts)} claims were registered after this run and are marked, the others before."
 
 
+def print_smoke_run(out: Console, entry: Entry) -> None:
+    """Print that a smoke run tests no claim, and the command that tests the claims.
+
+    Args:
+        out: The console.
+        entry: The study with its verdicts, none of which is tested.
+    """
+    _print_run(out, entry)
+    out.print("Everything ran. A smoke run is too small to test a claim. To test the claims:")
+    out.print(Text(f"trialogue run {entry.study.name}"))
+
+
+def _print_run(out: Console, entry: Entry) -> None:
+    """Print the question of a study and the name of the result."""
+    out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
+    out.print(Text(f"result {format_result(entry.result)} ({entry.scale})", style="dim"))
+
+
 def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, count: int = 5) -> None:
     """Print the verdicts that differ from the committed result, and the number of claims by verdict.
 
@@ -233,8 +251,7 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
             first[one.claim.statement_id or one.claim.id] is not one,
         ),
     )
-    out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
-    out.print(Text(f"result {format_result(entry.result)} ({entry.scale})", style="dim"))
+    _print_run(out, entry)
     shown_claims = ranked[: max(count, len(news))]
     records = ledger_records([replace(entry, verdicts=tuple(shown_claims), withdrawn=())])
     tested = sum(verdict.answer != "not tested" for verdict in entry.verdicts)
