@@ -31,9 +31,6 @@ from trialogue.display.columns import wrap_words
 from trialogue.errors import InputError
 from trialogue_lab import studies
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
-from trialogue_lab.ledger.counts import Statement
-from trialogue_lab.ledger.pages.claim_cells import format_condition, format_estimate
-from trialogue_lab.ledger.pages.claim_tables import CHOSEN, find_measured
 from trialogue_lab.ledger.stored import stored_summaries
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +38,8 @@ PAGE = ROOT / "docs" / "coverage.md"
 FOLDER = ROOT / "docs" / "entries"
 STATES = {
     "holds": "holds",
-    "partly": "partly refuted",
+    "partly holds": "partly holds",
+    "partly refuted": "partly refuted",
     "refuted": "refuted",
     "undecided": "undecided",
     "ours": "our claims only",
@@ -54,7 +52,8 @@ _INTRODUCTION = """# Coverage of the documents
 
 On this page you can look up a definition, theorem, table or figure of five documents: does it hold, and where is its
 code? The documents are the thesis of Yuchen Li and four papers and notes. Each numbered item, and each sentence with a
-quantity, is an *entry*.
+quantity, is an *entry*. [Findings](findings.md) counts statements instead: an entry can contain several, and a
+statement can belong to several entries.
 
 {counts}
 
@@ -72,24 +71,24 @@ the ledger](explanation/ledger.md) explains how a claim is judged.
 
 | result | meaning |
 |---|---|
-| holds | A published claim about the entry holds. None is refuted or undecided. |
-| partly refuted | One published claim about the entry is refuted, and another one holds. |
-| refuted | A published claim about the entry is refuted, and none holds. |
-| undecided | A published claim about the entry is undecided, and none is refuted. |
+| holds | All tested published claims about the entry hold. |
+| partly holds | Some hold, and the others are undecided. |
+| partly refuted | Some hold, and some are refuted. |
+| refuted | Some are refuted, and none holds. |
+| undecided | All are undecided. |
 | our claims only | Only claims of this project were tested. |
 | exact check | No claim was tested. A test compares the code with a second computation. |
 | code only | The code exists. Nothing is tested, for the printed reason. |
 | missing | Not implemented, for the printed reason. |
 
-The column *tested by* has the names of studies and of files with tests. To see the claims behind a result, name the
-study and the entry:
+The column *tested by* has the names of studies and of files with tests. To see the claims behind a result and their
+numbers, name the study and the entry:
 
 ```sh
 trialogue ledger interaction-order --statement "Figure 2c"
 ```
 
-[Undecided claims](#undecided-claims) are listed with their intervals at the end of the page. [Findings](findings.md)
-says what the results mean.
+For all undecided claims of the publications, use `trialogue ledger --verdict undecided --origin published --verbose`.
 """
 
 
@@ -233,8 +232,11 @@ def check(row: Row, claims: list[Mapping[str, Any]]) -> str:
     tested = ("holds", "refuted", "undecided")
     published = Counter(claim["verdict"] for claim in claims if claim["origin"] == "published")
     if any(published[verdict] for verdict in tested):
-        answer = Statement(row.document, row.name, published).answer
-        return "partly" if answer == "refuted" and published["holds"] else answer
+        if published["refuted"]:
+            return "partly refuted" if published["holds"] else "refuted"
+        if published["undecided"]:
+            return "partly holds" if published["holds"] else "undecided"
+        return "holds"
     if any(claim["verdict"] in tested for claim in claims):
         return "ours"
     if row.values("tests"):
@@ -247,53 +249,44 @@ def check(row: Row, claims: list[Mapping[str, Any]]) -> str:
 
 
 def make_page(sections: Mapping[str, list[Row]], claims: list[Mapping[str, Any]]) -> str:
-    """Return the page: an introduction with totals, the tables of all sections, then the undecided claims."""
+    """Return the page: an introduction with totals, the tables of all sections, then the files that they link."""
     totals = [f"| part | {' | '.join(_COUNTED)} | other |", "|---" + "|--:" * (len(_COUNTED) + 1) + "|"]
-    tables, undecided_tables, everything = [], [], Counter[str]()
+    tables, everything, files = [], Counter[str](), dict[str, int]()
     for section, rows in sections.items():
         states, lines = Counter[str](), list[str]()
-        undecided: dict[tuple[str, str], tuple[Mapping[str, Any], list[str]]] = {}
         for row in rows:
             own = claims_of(row, claims)
             state = check(row, own)
             states[state] += 1
-            lines.append(_line(row, own, state))
-            for claim in own:
-                if claim["origin"] == "published" and claim["verdict"] == "undecided":
-                    undecided.setdefault((claim["study"], claim["claim"]), (claim, []))[1].append(row.place)
+            lines.append(_line(row, own, state, files))
         everything += states
         totals.append(_count(f"[{section}](#{_anchor(section)})", states))
         tables.append(f"## {section}\n\n" + "\n".join((_HEAD, *lines)))
-        if undecided:
-            undecided_tables.append(f"**{section}**\n\n{_undecided_table(undecided.values())}")
     introduction = _INTRODUCTION.format(counts=_summarize(everything), totals="\n".join(totals))
-    return "\n\n".join((introduction.rstrip(), *tables, _UNDECIDED, *undecided_tables)) + "\n"
+    links = "\n".join(f"[{number}]: ../{path}" for path, number in files.items())
+    return "\n\n".join((introduction.rstrip(), *tables, links)) + "\n"
 
 
-_COUNTED = {"holds": "holds", "partly refuted": "partly", "refuted": "refuted", "undecided": "undecided"}
-"""Columns of the table of totals, with their states."""
-_UNDECIDED = """## Undecided claims
-
-Only a part of the interval of these published claims satisfies the column *holds if*. The phrase in parentheses says
-what is measured."""
+_COUNTED = ("holds", "partly holds", "partly refuted", "refuted", "undecided")
+"""Columns of the table of totals."""
 _HEAD = "| entry | statement | result | tested by | code |\n|---|---|---|---|---|"
 
 
 def _summarize(states: Counter[str]) -> str:
     """Return a sentence with the number of entries by state."""
-    tested = states["holds"] + states["partly"] + states["refuted"] + states["undecided"]
+    tested = sum(states[state] for state in _COUNTED)
     text = (
         f"**Of {states.total()} entries, {tested} were tested by a published claim: {states['holds']} hold, "
-        f"{states['partly']} are refuted in part, {states['refuted']} are refuted, and {states['undecided']} are "
-        f"undecided.** Another {states['exact']} have an exact check, mostly definitions and lemmas. For "
-        f"{states['ours']} only claims of this project were tested, {states['code']} are settings with code, and "
-        f"{states['missing']} are missing."
+        f"{states['partly holds']} partly hold, {states['partly refuted']} are partly refuted, {states['refuted']} are "
+        f"refuted, and {states['undecided']} are undecided.** Another {states['exact']} have an exact check, mostly "
+        f"definitions and lemmas. For {states['ours']} only claims of this project were tested, {states['code']} are "
+        f"settings with code, and {states['missing']} are missing."
     )
     return "\n".join(wrap_words(text, 120))
 
 
 def _count(name: str, states: Counter[str]) -> str:
-    counted = [states[state] for state in _COUNTED.values()]
+    counted = [states[state] for state in _COUNTED]
     return _join_cells([name, *counted, states.total() - sum(counted)])
 
 
@@ -302,28 +295,16 @@ def _anchor(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
-def _undecided_table(undecided: Iterable[tuple[Mapping[str, Any], list[str]]]) -> str:
-    """Return a table of undecided claims, each with the entries it is about."""
-    lines = ["| entry | claim | measured | holds if |", "|---|---|---|---|"]
-    for claim, entries in undecided:
-        measured = find_measured(claim)
-        cells = [
-            ", ".join(entries),
-            (claim["title"] or claim["statement"]) + (f" ({measured})" if measured else ""),
-            "not measured" if claim["estimate"] is None else format_estimate(claim),
-            format_condition(claim).removesuffix(CHOSEN),
-        ]
-        lines.append(_join_cells(cells))
-    return "\n".join(lines)
-
-
 def _join_cells(cells: Iterable[object]) -> str:
     """Return a row of a table in Markdown."""
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
-def _link_code(name: str) -> str:
-    """Return the last part of a name of `code`, with a link to the file that defines it."""
+def _link_code(name: str, files: dict[str, int]) -> str:
+    """Return the last part of a name of `code`, with a link to the file that defines it.
+
+    The link is the number of the file in `files`, to which a new file is added.
+    """
     found, rest = _import(name)
     module = str(found.__name__)
     for part in rest:  # A package may import the class from another module. A property has no module.
@@ -333,11 +314,12 @@ def _link_code(name: str) -> str:
     source = "src" if module.partition(".")[0] == "trialogue" else "lab/src"
     path = f"{source}/{module.replace('.', '/')}"
     path += ".py" if (ROOT / f"{path}.py").is_file() else "/__init__.py"
-    return f"[`{'.'.join(rest) or name.rpartition('.')[2]}`](../{path})"
+    number = files.setdefault(path, len(files) + 1)
+    return f"[`{'.'.join(rest) or name.rpartition('.')[2]}`][{number}]"
 
 
-def _line(row: Row, claims: list[Mapping[str, Any]], state: str) -> str:
-    """Return the line of an entry in its table."""
+def _line(row: Row, claims: list[Mapping[str, Any]], state: str, files: dict[str, int]) -> str:
+    """Return the line of an entry in its table. The files with its code are added to `files`."""
     names = [*sorted({claim["study"] for claim in claims}), *(_stem(test) for test in row.values("tests"))]
     tested_by = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
     cells = [
@@ -345,7 +327,7 @@ def _line(row: Row, claims: list[Mapping[str, Any]], state: str) -> str:
         row.entry["title"],
         STATES[state],
         "<br>".join(filter(None, [tested_by, row.entry.get("reason"), row.entry.get("note")])),
-        "<br>".join(_link_code(name) for name in row.values("code")),
+        "<br>".join(_link_code(name, files) for name in row.values("code")),
     ]
     return _join_cells(cells)
 

@@ -27,7 +27,7 @@ from trialogue_lab.ledger.pages.study_pages import (
 )
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = re.compile(r"(?<=\]\()\.\./((?:\.\./)*(?:examples|lab/results|lab/src|src)/[^)#]+)")
+OUTSIDE = re.compile(r"(?:(?<=\]\()|(?<=\]: ))\.\./((?:\.\./)*(?:examples|lab/results|lab/src|src)/[^)#\n]+)")
 """A link to a file outside the folder of the documentation."""
 RELATIVE = re.compile(r"(?<=\]\()(?![a-z]+:|[/#])")
 """The start of a link that is relative to its page."""

@@ -42,10 +42,12 @@ def test_every_entry_has_one_row(sections):
 def test_the_page_is_generated_from_existing_code_claims_and_tests(coverage, sections, claims):
     page = coverage.make_page(sections, claims)
     assert page == coverage.PAGE.read_text(encoding="utf-8"), "run `make pages`"
-    links = set(re.findall(r"\]\((\.\./[^)]*\.py)\)", page))
+    links = dict(re.findall(r"^\[(\d+)\]: (\.\./.*\.py)$", page, re.MULTILINE))
+    assert set(re.findall(r"`\]\[(\d+)\]", page)) == links.keys()
     assert len(links) > 100
-    assert all((coverage.PAGE.parent / link).is_file() for link in links)
-    assert "[`PottsChain.max_energy`](../src/trialogue/data/potts/chain.py)" in page
+    assert all((coverage.PAGE.parent / link).is_file() for link in links.values())
+    assert links["1"] == "../src/trialogue/data/potts/chain.py"
+    assert "[`PottsChain.max_energy`][1]" in page
 
 
 def test_every_published_claim_of_the_documents_belongs_to_an_entry(coverage, sections, claims):
@@ -91,11 +93,20 @@ def test_entries_without_a_number_need_a_place(coverage, sections):
     )
 
 
-def test_undecided_claims_are_listed_once_with_their_interval(coverage, sections, claims):
-    page = coverage.make_page(sections, claims)
-    (line,) = [line for line in page.splitlines() if "Two layers reach the three-body loss" in line]
-    assert line.startswith("| Figure 2b | Two layers reach the three-body loss (loss of two layers less")
-    assert line.endswith("[-0.003, 0.012] | -0.01 to 0.01 |")
+def test_the_state_combines_the_verdicts_of_the_published_claims(coverage, sections):
+    (row, *_), *_ = sections.values()
+
+    def state(*verdicts):
+        return coverage.check(row, [{"origin": "published", "verdict": verdict} for verdict in verdicts])
+
+    cases = {
+        ("holds", "not tested"): "holds",
+        ("holds", "undecided"): "partly holds",
+        ("holds", "undecided", "refuted"): "partly refuted",
+        ("undecided", "refuted"): "refuted",
+        ("undecided", "withdrawn"): "undecided",
+    }
+    assert {verdicts: state(*verdicts) for verdicts in cases} == cases
 
 
 def test_statements_include_their_parts_only_with_an_asterisk(coverage, sections, claims):
