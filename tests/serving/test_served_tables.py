@@ -48,6 +48,7 @@ def ask(server, cache):
             extra_body={"rule": rule, "sampler": sampler},
             **settings,
         )
+        assert None not in response.trialogue["sampler"].values()
         assert (response.trialogue["seed"] is None) == (sampler == "exact" and "seed" not in settings)
         return response.trialogue["queries"], [choice.text for choice in response.choices]
 

@@ -138,7 +138,8 @@ def _summary(result: RunResult, settings: GenerationSettings) -> str:
     if result.left_out:
         parts.append(f"{result.left_out} surplus samples discarded")
     model_calls = sum(record["queries"] for record in records)
-    parts.append(f"{model_calls} model calls")
+    per_sample = f" ({model_calls / len(records):.3g} per sample)" if len(records) > 1 else ""
+    parts.append(f"{model_calls} model calls{per_sample}")
     calls = sum(record["verifier_calls"] for record in records)
     if calls:
         drawn = sum(len(record["tokens"]) for record in records)
@@ -199,11 +200,11 @@ def _weight_remarks(records: list[Record], settings: GenerationSettings) -> Iter
     ]
     if low:
         size, number = min(low)
+        alternative = "a larger --max-attempts" if settings.sampler.is_exact else "--sampler exact"
         worst = f" of one prompt (the worst of {len(low)})" if len(settings.prompts) > 1 else ""
         yield (
             f"the {number} weighted samples{worst} are only worth {size:.1f} samples without weights (effective "
-            "sample size): do not estimate probabilities from them (use more samples, --sampler exact, or a larger "
-            "--max-attempts)"
+            f"sample size): do not estimate probabilities from them (use more samples, or {alternative})"
         )
 
 

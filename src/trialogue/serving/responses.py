@@ -152,7 +152,7 @@ class CompletionResponse:
     def _details(self, finished: Sequence[FinishedChoice]) -> dict[str, Any]:
         request = self._request
         sampler: Any = request.sampler
-        options = dataclasses.asdict(sampler)
+        options = {name: value for name, value in dataclasses.asdict(sampler).items() if value is not None}
         details: dict[str, Any] = {
             "sampler": {"name": request.sampling.sampler, **options},
             "rule": [verifier.value for verifier in request.requested_verifiers],

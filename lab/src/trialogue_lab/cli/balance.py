@@ -95,7 +95,7 @@ def _print(network: "DyckTransformer", measured: dict[str, float | str | None], 
         print(f"balance violation: not defined ({measured['no_balance']})")
     else:
         print(f"{'balance violation (0: exact at any length)':<46}{measured['balance_violation']:>8.3g}")
-        print(f"{'  as computed by the released program':<46}{measured['balance_violation_released']:>8.3g}")
+        print(f"{'  as the published program computes it':<46}{measured['balance_violation_released']:>8.3g}")
 
 
 def add(commands: Commands) -> None:
