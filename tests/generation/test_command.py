@@ -39,7 +39,8 @@ def test_samples_equal_those_of_the_library(shell, model):
         assert math.isclose(line["log_prob"], log_prob, rel_tol=1e-6)
         assert (line["id"], line["prompt"], line["log_weight"]) == (0, "the cat", None)
     assert re.fullmatch(
-        r"4 samples, \d accepted, \d+ model calls \([\d.]+ per sample\), \d+ verifier calls \([\d.]+ per token\), [\d.]+ tokens/s, [\d.]+ s",
+        r"4 samples, \d accepted, \d+ model calls \([\d.]+ per sample\), "
+        r"\d+ verifier calls \([\d.]+ per token\), [\d.]+ tokens/s, [\d.]+ s",
         result.err.splitlines()[-1],
     )
 
