@@ -316,6 +316,14 @@ def save_truncated(folder):
     return folder
 
 
+def save_bert(folder):
+    sizes = {"vocab_size": 16, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
+    config = transformers.BertConfig(**sizes, num_attention_heads=2)
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -324,8 +332,9 @@ def save_truncated(folder):
         (lambda folder: save_tiny(folder / "mute", tokenizer=False), r"it has no tokenizer that can be read"),
         (lambda folder: save_pickled(folder / "pickled"), r"no safetensors weights"),
         (lambda folder: save_truncated(folder / "cut"), r"its weights are truncated or damaged"),
+        (lambda folder: save_bert(folder / "bert"), r"it is a masked language model\. Use `unmask`"),
     ],
-    ids=["missing", "gguf", "no-tokenizer", "pickled", "cut-short"],
+    ids=["missing", "gguf", "no-tokenizer", "pickled", "cut-short", "masked"],
 )
 def test_loading_errors_explain_the_reason(tmp_path, make, message):
     expect_error(message, load_pretrained, make(tmp_path))

@@ -159,10 +159,16 @@ def test_loading_errors_explain_the_reason(tmp_path):
             save_without_head(tmp_path / "headless"),
             r"it is not a masked language model: its checkpoint lacks cls\.",
         ),
-        (save_tiny(tmp_path / "causal"), r"its files cannot be loaded: Unrecognized configuration class"),
+        (save_tiny(tmp_path / "causal"), r"it is a causal language model\. Use `generate` without"),
         (save(tmp_path / "no mask", mask=False), r"its tokenizer has no mask token"),
     ):
         expect_error(message, load_pretrained_masked, folder)
+
+
+def test_masks_are_appended_before_the_special_tokens_that_end_a_text():
+    model = oracle()
+    for text, expected in (("", [2, 4, 4, 3]), ("the cat", [2, 5, 6, 4, 4, 3]), ("[SEP]", [2, 3, 4, 4, 3])):
+        assert model.masked_prompt(text, 2).tolist() == expected
 
 
 @pytest.mark.parametrize(("kind", "longest"), [("Bert", 12), ("Roberta", 11), ("MPNet", 10)])

@@ -181,6 +181,7 @@ class Checkpoint:
 
             if self._gguf is not None:
                 return self._gguf.model(self.config)
+            _require_head(self.config, self.kind, self.name)
             if self.dtype != "auto":
                 require_memory("model", self.name, conversion_size(Path(self._location), self.dtype))
             head = "AutoModel" if self.kind == "Model" else f"AutoModelFor{self.kind}"
@@ -315,6 +316,26 @@ def _require_reachable(location: str) -> None:
         return
     except (OSError, http_error) as error:
         raise OSError(f"cannot connect to the hub: {first_line(error)}") from error
+
+
+def _require_head(config: Any, kind: Kind, name: str) -> None:
+    """Raise `InputError` if the configuration names only models of the other kind, masked or causal.
+
+    The library would load BERT as a causal model, although its attention is bidirectional.
+    """
+    endings, hint = {
+        "CausalLM": (
+            ("ForMaskedLM",),
+            "it is a masked language model. Use `unmask` (`trialogue generate --sampler unmasking:confidence`)",
+        ),
+        "MaskedLM": (
+            ("ForCausalLM", "LMHeadModel"),
+            "it is a causal language model. Use `generate` without an unmasking sampler, or choose a masked model",
+        ),
+    }.get(kind, ((), ""))
+    architectures = config.architectures or ()
+    if architectures and all(architecture.endswith(endings) for architecture in architectures):
+        raise InputError("model", name, hint)
 
 
 def _require_all_weights(loading: dict[str, Any], kind: Kind, name: str) -> None:

@@ -158,12 +158,18 @@ class PretrainedMasked(MaskedNetwork):
             InputError: If there are more tokens than the model has positions.
         """
         ids = self.tokenizer(text, verbose=False)["input_ids"]
-        end = len(ids)
-        while end and ids[end - 1] in self.frame.tolist():
-            end -= 1
+        ending = self._count_ending_frame(ids)
+        if ending == len(ids):  # The text is empty, and the special tokens that begin it are in the same run.
+            ending = self._count_ending_frame(self.tokenizer("a", verbose=False)["input_ids"])
+        end = len(ids) - ending
         ids[end:end] = [self.mask] * masks
         self._require_valid_length(len(ids))
         return torch.tensor(ids, dtype=torch.int64)
+
+    def _count_ending_frame(self, ids: list[int]) -> int:
+        """Return the number of special tokens after the last other token."""
+        frame = self.frame.tolist()
+        return next((n for n, token in enumerate(reversed(ids)) if token not in frame), len(ids))
 
     def decode(self, tokens: Tensor) -> list[str]:
         """Return the texts of `tokens` (rows, N) without special tokens."""
