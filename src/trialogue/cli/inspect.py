@@ -81,14 +81,14 @@ def _print(record: Mapping[str, Any], remote_code: bool) -> None:
         title = f"{name}: {measure['question']}"
         if len(series) == 1:
             print_tables({title: [*series, *control]})
-            console().print(measure["reading"], markup=False)
+            console().print(f"{measure['reading']}\n", markup=False)
         else:
             is_training = True
             headings, rows = make_step_table(name, [*series, *control])
-            console().print(grid(title, ("", *headings), [(label, *cells) for label, cells in rows]))
+            console().print(grid(title, ("", *headings), [(label, *cells) for label, cells in rows]), "")
         conclusions[name] = describe_measure(name, series, control)
     has_control = any(measure["control"] for measure in record["measures"].values())
-    console().print(f"\n{describe_intervals(has_control=has_control)}\n", markup=False)
+    console().print(f"{describe_intervals(has_control=has_control)}\n", markup=False)
     for name, sentences in conclusions.items():
         for sentence in sentences:
             print(f"{name}: {sentence}")

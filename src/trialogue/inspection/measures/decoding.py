@@ -244,8 +244,9 @@ class DecodingRules(Measure):
     )
     reading = (
         "A total variation of 0 means equal distributions, and 1 means disjoint ones. For one token, it is exact for "
-        "each prefix and averaged over prefixes sampled from the model. For whole texts, it is an unbiased estimate, "
-        "except for p(x)^(1/T), where small samples underestimate it and there is no interval. The settings of the "
+        "each prefix and averaged over prefixes sampled from the model. For whole texts, it is an unbiased estimate. "
+        "p(x)^(1/T) applies the temperature T to the probability p(x) of a whole text, instead of each token. For this "
+        "distribution, small samples underestimate the total variation, and there is no interval. The settings of the "
         "model's publisher are included if they define a sampling rule. The name of this rule lists ignored settings."
     )
 
