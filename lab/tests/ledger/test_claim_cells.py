@@ -20,7 +20,6 @@ def record(estimate, low=None, high=None, direction="above", threshold=0.0, marg
     [
         (record(0.394, 0.264, 0.492, "below", 0.8, grade=1), "reduction", "61 % [51, 74]", "> 20 %*"),
         (record(0.0882, 0.0372, 0.160, "equal", 0.0, 0.25), "factor", "1.09 [1.04, 1.17]", "0.779 to 1.28"),
-        (record(-0.413, -0.543, -0.348, "below"), "opposite", "0.41 [0.35, 0.54]", "> 0"),
         (record(2.77, 2.27, 3.27, threshold=1), "decimal factor", "600 [200, 1,900]", "> 10"),
         (record(0.617, threshold=0.5), "binary factor", "1.53", "> 1.41"),
         (record(0.0928, 0.0321, 0.263, threshold=0.9), "percent", "9 % [3, 26]", "> 90 %"),

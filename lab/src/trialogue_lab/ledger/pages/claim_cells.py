@@ -16,7 +16,6 @@ UNITS: dict[str, Callable[[float], float]] = {
     "percent": lambda share: 100 * share,
     "points": lambda share: 100 * share,
     "reduction": lambda ratio: 100 * (1 - ratio),
-    "opposite": lambda difference: 0 - difference,
     "factor": math.exp,
     "binary factor": lambda exponent: 2**exponent,
     "decimal factor": lambda exponent: 10**exponent,

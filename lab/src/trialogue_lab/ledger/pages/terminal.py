@@ -75,7 +75,8 @@ def format_withdrawal(claim: WithdrawnClaim) -> str:
         numbers += f" [{format_number(claim.low)}, {format_number(claim.high)}]"
     if claim.published != NOT_PRINTED:
         numbers += f" (published: {claim.published})"
-    return f"withdrawn on {claim.withdrawn_on}; last verdict: {claim.last_verdict}{numbers}. {claim.reason}"
+    when = f"withdrawn on {claim.withdrawn_on}; last verdict: {claim.last_verdict}{numbers}"
+    return f"{when}{'' if math.isnan(claim.low) else ', by the interval of that time'}. {claim.reason}"
 
 
 def format_registration_time(verdict: Verdict) -> str:
