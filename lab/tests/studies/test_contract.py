@@ -126,13 +126,15 @@ def test_the_last_part_of_an_expensive_smoke_run_can_be_measured(name: str, tmp_
     assert next(iter(study.parts(study.preset("smoke"))[-1].rows(tmp_path)))
 
 
-@pytest.mark.parametrize("name", ["dyck-backtracking", "test-cases"])
-def test_weekend_presets_use_seeds_that_no_result_has(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "preset"), [("dyck-backtracking", "weekend"), ("test-cases", "weekend"), ("test-cases", "week")]
+)
+def test_larger_presets_use_seeds_that_no_other_result_has(name: str, preset: str) -> None:
     stored = [json.loads(path.read_text("utf-8")) for path in (RESULTS / name).glob("*/config.json")]
-    configs = [record["config"] for record in stored if record["preset"] != "weekend"]
+    configs = [record["config"] for record in stored if record["preset"] != preset]
     used = {seed for config in configs for field in SEEDS for seed in config.get(field, ())}
     assert used
-    assert not collect_seeds(studies.find(name).preset("weekend")) & used
+    assert not collect_seeds(studies.find(name).preset(preset)) & used
 
 
 def registered_origins(study: Study[Any]) -> set[tuple[str, str | None]]:

@@ -99,7 +99,7 @@ def _describe_presets(study: "Study[Any]") -> str:
 
     results = finished_results(study.name, COMMITTED, _warn)
     measured = {found.preset: format_duration(found.provenance["seconds"]) for found in results}
-    for name in ("night", "weekend"):
+    for name in ("night", "weekend", "week"):
         hours = [estimate_hours(study, found, name) for found in results if name in study.presets]
         known = [time for time in hours if time is not None]
         if known and name not in measured:
@@ -126,6 +126,7 @@ _PRESETS = {
     "default": ("minutes to hours", "test the claims at a reduced scale"),
     "night": ("hours", "test the claims with more repetitions or longer trainings"),
     "weekend": ("hours", "test claims that the preset night leaves undecided"),
+    "week": ("hours", "test claims that the preset weekend leaves undecided"),
     "paper": ("estimated", "test the claims at the scale of the publication"),
 }
 """Usual computing time and purpose of a preset, by name."""
@@ -399,7 +400,7 @@ _SEARCHED = "has this id, or all of these words in its study, source, title or s
 
 _HELP = {
     "run STUDY": "run this study",
-    "--preset": "use this preset: smoke, pilot, default, night, weekend or paper (default: default)",
+    "--preset": "use this preset: smoke, pilot, default, night, weekend, week or paper (default: default)",
     "--help": "show this help and the config fields of the study",
     "pilot STUDY": "run the pilot of this study",
     "--force": "measure finished tasks again (default: off)",

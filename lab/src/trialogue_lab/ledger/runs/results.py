@@ -29,14 +29,14 @@ from trialogue_lab.ledger.claims.claims import Registration
 from trialogue_lab.ledger.claims.verdicts import Estimates
 from trialogue_lab.ledger.stored import COMMITTED as COMMITTED
 
-PRESETS = ("smoke", "pilot", "default", "night", "weekend", "paper")
+PRESETS = ("smoke", "pilot", "default", "night", "weekend", "week", "paper")
 """Names of presets (named configs), from small to large.
 
-"smoke" takes seconds, "default" minutes, "night" and "weekend" hours. "pilot" is a trial run with its own seeds, and
-"paper" has the published settings.
+"smoke" takes seconds, "default" minutes, "night", "weekend" and "week" hours. "pilot" is a trial run with its own
+seeds, and "paper" has the published settings.
 """
 
-COUNTING: tuple[str, ...] = ("default", "night", "weekend", "paper")
+COUNTING: tuple[str, ...] = ("default", "night", "weekend", "week", "paper")
 """Presets large enough to test claims. The largest finished one is used."""
 
 CLAIMS, ESTIMATES = "claims.json", "estimates.json"
