@@ -288,6 +288,11 @@ def test_verifiers_of_the_server_are_selected_by_name(client):
     response = complete(client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
     assert all(len(choice.text) <= 3 for choice in response.choices if choice.trialogue["accepted"])
     assert any(choice.trialogue["accepted"] for choice in response.choices)
+    for (
+        choice
+    ) in response.choices:  # A text that is cut at two tokens may be short enough, but it is not complete.
+        is_cut = choice.trialogue["accepted"] and choice.trialogue["ended"] == "max_new_tokens"
+        assert choice.finish_reason == ("length" if is_cut else "stop")
     assert response.trialogue["rule"] == ["short"]
     broken = complete(client, rule="broken", sampler="ancestral", max_tokens=4, seed=2).choices[0]
     assert "no key" in broken.trialogue["reason"]

@@ -176,7 +176,7 @@ def generate_by_unmasking(words: Sequence[str]) -> None:
         batch_size=inputs.batch_size,
         remote_code=inputs.trust_remote_code,
     )
-    built = _load_verifiers(rule, model) if rule.specs else []
+    built = rule.build(model.tokenization, verdicts=True) if rule.specs else []
     lines, accepted = [], 0
     for number, prompt in enumerate(inputs.prompt):
         tokens = model.masked_prompt(prompt, inputs.max_new_tokens)
@@ -213,12 +213,6 @@ def generate_by_unmasking(words: Sequence[str]) -> None:
         atomic_write(inputs.out, "".join(lines))
     if built:
         print(f"{accepted} of {len(lines)} samples accepted", file=sys.stderr)
-
-
-def _load_verifiers(rule: "ConstraintSettings", model: "PretrainedMasked") -> "list[BuiltVerifier]":
-    from trialogue.models.tokenization import Tokenization
-
-    return rule.build(Tokenization(model.tokenizer, model.vocab_size), verdicts=True)
 
 
 def _constrain(

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from trialogue.generation.output.records import COSTS, make_cost_record, make_outcome_record
+from trialogue.generation.verifiers.kinds import KINDS
 from trialogue.models.tokenization import Tokenization
 from trialogue.serving.body import ChatBody
 from trialogue.serving.jobs import FinishedChoice
@@ -192,7 +193,9 @@ class CompletionResponse:
     def _finish_reason(self, finished: FinishedChoice) -> str:
         """Return the finish reason of the API. Rejected samples have "length" or "content_filter"."""
         sample, verdict = finished.sample, finished.verdict
-        if verdict.accepted and (self._request.requested_verifiers or verdict.ended in ("eos", "stop")):
+        # An accepted text of a language is complete. A function also accepts texts that are cut at the limit.
+        is_complete = any(KINDS[one.kind].has_mask for one in self._request.requested_verifiers)
+        if verdict.accepted and (is_complete or verdict.ended in ("eos", "stop")):
             return "stop"
         bounded = sample.stopped in ("max_queries", "max_steps")
         # A mask allows only tokens that complete the text at the last position, so it can fail one token earlier.

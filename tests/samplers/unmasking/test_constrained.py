@@ -8,9 +8,10 @@ from refusals import calls_without_expected_error
 from samplers.small_languages import tokenization
 from samplers.unmasking.languages import PIECES, language, random_constraint, random_pattern
 from samplers.unmasking.naive_passes import RandomConditionals, completable, is_text
-from trialogue import exact_distribution, unmask
-from trialogue.data import JointTable, Table
+from trialogue import exact_distribution, total_variation, unmask
+from trialogue.data import Ising, JointTable, Table
 from trialogue.models.tokenization import Tokenization
+from trialogue.models.wrappers.spelled import SpelledTokenization
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import MaskedDecoding
 from trialogue.samplers.unmasking import (
@@ -149,6 +150,24 @@ def test_left_to_right_equals_masked_decoding_with_the_same_conditionals():
     restricted = {x: float(joint[x]) for x in expected}
     distance = max(abs(found[x] - p / sum(restricted.values())) for x, p in restricted.items())
     assert distance > 1e-3
+
+
+def test_masks_bias_frequencies_as_the_guide_says():
+    """Exactly three of six tokens must be 1 (docs/how-to/unmask-constraint.md)."""
+    model = Ising.clique(n=6, clique=3, coupling=0.6, field=0.1)
+    states = dict(zip(map(tuple, model.states().tolist()), model.probabilities().tolist(), strict=True))
+    valid = {text: probability for text, probability in states.items() if sum(text) == 3}
+    target = {text: probability / sum(valid.values()) for text, probability in valid.items()}
+    choices = GrammarVerifier.choice(
+        ["".join(map(str, text)) for text in valid], SpelledTokenization(["0", "1"])
+    )
+    masked = exact_distribution(Constrained(choices, Ordered(Random(), Fixed(1))), model).probabilities
+    assert f"{total_variation(masked, target):.2f}" == "0.34"
+    rejected = exact_distribution(Checked(lambda text: sum(text) == 3), model)
+    accepted = {
+        text: probability / (1 - rejected.rejected) for text, probability in rejected.probabilities.items()
+    }
+    assert total_variation(accepted, target) < 1e-9
 
 
 def test_rejected_texts_are_drawn_with_masks_again():

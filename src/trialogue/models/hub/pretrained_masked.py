@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from trialogue.models.hub.adapters import transformers_model
 from trialogue.models.hub.checkpoint_loading import Checkpoint
 from trialogue.models.hub.heads import DIFFUSION
 from trialogue.models.networks.masked import MaskedNetwork
+from trialogue.models.tokenization import Tokenization
 from trialogue.validation import Count, validated
 
 _SHIFTED = {"Dream"}
@@ -119,6 +121,14 @@ class PretrainedMasked(MaskedNetwork):
                 "model", self.name, "its tokenizer has no mask token. Use a masked language model"
             )
         return int(found)
+
+    @cached_property
+    def tokenization(self) -> Tokenization:
+        """Conversion between text, token ids and bytes, which verifiers of texts require.
+
+        Raises `InputError` if the tokenizer has no fast version.
+        """
+        return Tokenization(self.tokenizer, self.vocab_size)
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Tokenize texts, with special tokens and padding on the right.
