@@ -253,10 +253,10 @@ def _describe_copying(model: Series, control: Series | None) -> str:
         else f"({format_point(best)})"
     )
     sentence = (
-        f"{stated} It copies better than {CONTROL} at a distance of {_list_distances(better)} tokens {most}"
+        f"{stated} By distance, it copies better than {CONTROL} at {_list_distances(better)} tokens {most}"
     )
     rest = [point for point in orders if point not in better]
-    return f"{sentence}, and not measurably better at {_list_distances(rest)}." if rest else f"{sentence}."
+    return f"{sentence}, but not measurably at {_list_distances(rest)}." if rest else f"{sentence}."
 
 
 def _list_distances(points: Sequence[Point]) -> str:
