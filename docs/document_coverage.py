@@ -1,5 +1,7 @@
 """Write `coverage.md`, the page with one row for each entry of the five documents.
 
+The names of the entries and their claims are also written to `places.json`, for `trialogue ledger --statement`.
+
 The entries are in `entries/*.toml`. An entry is a definition, a theorem, a table, a figure, or a sentence with a
 quantity. Its keys are:
 
@@ -18,6 +20,7 @@ Usage: python docs/document_coverage.py
 import ast
 import fnmatch
 import importlib
+import json
 import re
 import tomllib
 from collections import Counter
@@ -31,7 +34,7 @@ from trialogue.display.columns import wrap_words
 from trialogue.errors import InputError
 from trialogue_lab import studies
 from trialogue_lab.ledger.claims.documents import DOCUMENTS
-from trialogue_lab.ledger.stored import stored_summaries
+from trialogue_lab.ledger.stored import COMMITTED, PLACES, stored_summaries
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "coverage.md"
@@ -337,5 +340,17 @@ def _stem(test: str) -> str:
     return Path(test.partition("::")[0]).stem
 
 
+def list_places(sections: Mapping[str, list[Row]], claims: list[Mapping[str, Any]]) -> str:
+    """Return the content of the file `PLACES`: the claims of each entry that has some, by its name in lower case."""
+    found: dict[str, set[str]] = {}
+    for row in (row for rows in sections.values() for row in rows):
+        names = {f"{claim['study']}/{claim['claim']}" for claim in claims_of(row, claims)}
+        found.setdefault(row.place.lower(), set()).update(names)
+    lines = [f"{json.dumps(place)}: {json.dumps(sorted(names))}" for place, names in found.items() if names]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 if __name__ == "__main__":
-    PAGE.write_text(make_page(load_rows(), load_claims()), encoding="utf-8")
+    everything = (load_rows(), load_claims())
+    PAGE.write_text(make_page(*everything), encoding="utf-8")
+    (COMMITTED / PLACES).write_text(list_places(*everything), encoding="utf-8")

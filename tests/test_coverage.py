@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from refusals import expect_error
+from trialogue_lab.ledger.pages.screens import matches
+from trialogue_lab.ledger.stored import COMMITTED, PLACES
 
 ROOT = Path(__file__).parents[1]
 IDENTIFIERS = ROOT / "tests" / "document_entries.txt"
@@ -48,6 +50,15 @@ def test_the_page_is_generated_from_existing_code_claims_and_tests(coverage, sec
     assert all((coverage.PAGE.parent / link).is_file() for link in links.values())
     assert links["1"] == "../src/trialogue/data/potts/chain.py"
     assert "[`PottsChain.max_energy`][1]" in page
+
+
+def test_the_ledger_finds_all_claims_of_an_entry_by_its_name(coverage, sections, claims):
+    places = (COMMITTED / PLACES).read_text(encoding="utf-8")
+    assert places == coverage.list_places(sections, claims), "run `make pages`"
+    rows = [(row, coverage.claims_of(row, claims)) for rows in sections.values() for row in rows]
+    assert sum(bool(own) for _, own in rows) > 150
+    missed = {row.place for row, own in rows if not all(matches(claim, row.place) for claim in own)}
+    assert not missed
 
 
 def test_every_published_claim_of_the_documents_belongs_to_an_entry(coverage, sections, claims):

@@ -31,7 +31,7 @@ from trialogue_lab.ledger.claims.verdicts import Answer, Verdict
 from trialogue_lab.ledger.claims.withdrawn import read_withdrawn
 from trialogue_lab.ledger.counts import families_of
 from trialogue_lab.ledger.pages import terminal
-from trialogue_lab.ledger.pages.claim_tables import find_measured
+from trialogue_lab.ledger.pages.claim_tables import claims_text, find_measured
 from trialogue_lab.ledger.pages.documents import fill
 from trialogue_lab.ledger.pages.report import render_report
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page
@@ -174,9 +174,9 @@ def test_totals_and_families_are_counted(entry: Entry, plain: Entry) -> None:
     assert list(totals([change(plain, {}, registered=False)])) == [
         "statements",
         "published claims",
-        "published claims that were registered after the run",
+        "of published claims, registered after the run",
         "our claims",
-        "our claims that were registered after the run",
+        "of our claims, registered after the run",
         "all claims",
     ]
     assert families([entry]).count == 2
@@ -358,6 +358,27 @@ def test_terminal_shows_totals_of_several_studies(entry: Entry) -> None:
         for shown in ("our claims 4 2 2 0", "sampling error are expected to be wrong"):
             assert shown in words
         assert ("sum of the error rates of 2 families" in words) == verbose
+
+
+@pytest.mark.parametrize(
+    ("threshold", "expected"),
+    [
+        (0.9, "at least 36 repetitions are needed to confirm it (now 20)"),
+        (0.6, "repetitions that would decide it: not estimated for shares"),
+    ],
+)
+def test_an_undecided_claim_on_shares_says_how_many_repetitions_it_needs(
+    threshold: float, expected: str, entry: Entry
+) -> None:
+    record = ledger_records([entry])[0] | {
+        "verdict": "undecided",
+        "reason": "the interval crosses the threshold; if all 20 replications were 1, the interval would start at 0.8",
+        "direction": "above",
+        "threshold": threshold,
+        "alpha": 0.05,
+        "replications": 20,
+    }
+    assert expected in join_words(claims_text([record], 100))
 
 
 def test_the_reason_of_an_undecided_claim_is_shown_on_request(entry: Entry) -> None:

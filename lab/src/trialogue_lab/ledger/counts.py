@@ -185,7 +185,7 @@ def totals_of(records: Iterable[Record]) -> dict[str, dict[LedgerAnswer, int]]:
         own = [record for record in found if record["origin"] == origin]
         late = [record for record in own if not record["registered"] and record["replications"]]
         lines[name] = Counter(record["verdict"] for record in own)
-        lines[f"{name} that were {LATE}"] = Counter(record["verdict"] for record in late)
+        lines[f"of {name}, {LATE}"] = Counter(record["verdict"] for record in late)
     lines["all claims"] = Counter(record["verdict"] for record in found)
     return {
         name: {answer: counts[answer] for answer in LEDGER_ANSWERS if counts[answer]}

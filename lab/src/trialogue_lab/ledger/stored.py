@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,9 @@ COMMITTED = (_PACKAGE if (_PACKAGE / "results").is_dir() else _PACKAGE.parents[1
 """Folder of the results that are part of the repository or of the installed package."""
 
 FILE = "ledger.json"
+
+PLACES = "places.json"
+"""File with the claims, as "study/claim", of each entry of the coverage page. `make pages` writes it."""
 
 OWN = "ours"
 """Document of a study without a published claim."""
@@ -145,6 +148,14 @@ def store_summaries(entries: "Iterable[Entry]") -> Path:
         start = json.dumps(head, ensure_ascii=False)[:-1]
         studies.append(f'{json.dumps(found.name)}: {start}, "claims": [\n{lines}\n]}}')
     return atomic_write(COMMITTED / FILE, "{\n" + ",\n".join(studies) + "\n}\n")
+
+
+@cache
+def claims_by_place() -> Mapping[str, frozenset[str]]:
+    """Return the claims, as "study/claim", about each entry of the coverage page, by its name in lower case."""
+    path = COMMITTED / PLACES
+    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {place: frozenset(claims) for place, claims in found.items()}
 
 
 def _hash_sources(name: str, module: str) -> str:

@@ -1,6 +1,7 @@
 """Lists of the verdicts on claims, as plain text of a given width."""
 
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -32,8 +33,8 @@ _DOCUMENT = re.compile(
 )
 """The publication at the beginning of a place, which the heading of a study names."""
 
-_REMARK = re.compile(r" \([^()]*\)$")
-"""A remark in parentheses at the end of a place, which is printed in full with `verbose`."""
+_REMARK = re.compile(r" \([^()]*\)(?=$| and )")
+"""A remark in parentheses after a place, which is printed in full with `verbose`."""
 
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 """The spaces between the sentences of a setting."""
@@ -209,6 +210,8 @@ def _common_texts(record: Record) -> tuple[str, ...]:
 def _format_heading(record: Record, mark: str) -> str:
     """Return the title of a claim, the place in the publication in parentheses, and a mark."""
     place = _REMARK.sub("", _DOCUMENT.sub("", record["source"] or ""))
+    if place[:1].isdigit():
+        place = f"section{'s' if ' and ' in place else ''} {place}"
     shown = f" ({place[:1].upper()}{place[1:]})" if place else ""
     return f"{(record['title'] or record['statement']).removesuffix('.')}{shown}{mark}"
 
@@ -305,7 +308,21 @@ def _list_notes(record: Record, verbose: bool) -> list[str]:
     notes += [
         remark.removeprefix("the verdict is ") for remark in record.get("remarks") or () if remark != LATE
     ]
+    if record["verdict"] == "undecided" and not verbose:
+        notes += _describe_shares(record)
     return [note for note in notes if verbose or not note.endswith(_UNCHANGED)]
+
+
+def _describe_shares(record: Record) -> list[str]:
+    """Return how many repetitions an undecided claim on shares needs. Empty for other claims."""
+    if "; if all " not in (record.get("reason") or ""):
+        return []
+    share = record["threshold"] if record["direction"] == "above" else 1 - record["threshold"]
+    # The interval is narrowest if the share is 1 in all repetitions. It then starts at the root of half the error rate.
+    least = math.ceil(math.log(record["alpha"] / 2) / math.log(share)) if 0 < share < 1 else 0
+    if least <= record["replications"]:
+        return ["repetitions that would decide it: not estimated for shares"]
+    return [f"at least {least} repetitions are needed to confirm it (now {record['replications']})"]
 
 
 def _list_registration(record: Record) -> list[str]:

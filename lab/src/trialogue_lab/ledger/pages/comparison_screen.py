@@ -37,7 +37,7 @@ def print_comparison(
     pair = (format_result(first), format_result(second))
     out.print(Text(str(comparison), style="bold"))
     claims = [claim for claim in comparison.claims if every or not is_equal(claim)]
-    hidden = len(comparison.claims) - len(claims)
+    hidden_claims, hidden = len(comparison.claims) - len(claims), 0
     _print_claims(out, claims, pair)
     out.print(grid("settings", ("field", *pair), comparison.config))
     one_sided = 0
@@ -49,10 +49,12 @@ def print_comparison(
             out.print(grid(title, ("cell", *pair, "difference"), shown))
     if one_sided:
         out.print(f"Table cells with a value in only one result: {one_sided:,}. Use --all to see them.")
-    if hidden := hidden - one_sided:
+    counts = {"claims": hidden_claims, "table cells": hidden - one_sided}
+    if equal := " and ".join(f"{count:,} {name}" for name, count in counts.items() if count):
+        tolerance = plain_exponent(f"{TOLERANCE:g}")
         out.print(
-            f"{hidden:,} claims or table cells that are equal, up to rounding (relative difference of at most "
-            f"{plain_exponent(f'{TOLERANCE:g}')}), are not shown: use --all"
+            f"Not shown: {equal} that are equal up to rounding. Use --all to see them. Numbers are equal if their "
+            f"relative difference is at most {tolerance}, or if both are exact and at most {tolerance}."
         )
 
 

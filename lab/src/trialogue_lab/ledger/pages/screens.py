@@ -13,7 +13,7 @@ from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.counts import Record, families_of, statements_of, totals_rows
 from trialogue_lab.ledger.pages.claim_tables import claims_text, explain_tables
 from trialogue_lab.ledger.pages.undecided import undecided_overview
-from trialogue_lab.ledger.stored import OWN, StudySummary
+from trialogue_lab.ledger.stored import OWN, StudySummary, claims_by_place
 
 _UNKNOWN = "unknown"
 """Group of the studies without a stored summary, for example those of other packages."""
@@ -59,7 +59,8 @@ def matches(record: Record, text: str) -> bool:
     """Return whether a claim is found by a text: an id, a study, a place in the publication, or words.
 
     A text other than an id matches if all of its words begin a word of the study, source, title or statement. A number
-    matches only the same number, and a place such as "Table 3.1" only a source or statement that names this place.
+    matches only the same number, and a place such as "Table 3.1" only a source or statement that names this place. The
+    name of an entry of the coverage page also matches all claims about this entry.
 
     Args:
         record: Record of a claim.
@@ -68,16 +69,21 @@ def matches(record: Record, text: str) -> bool:
     wanted, identity = text.lower().strip(), (record["statement_id"] or "").lower()
     if wanted in (record["claim"], identity, identity.partition(":")[2]):
         return True
+    if f"{record['study']}/{record['claim']}" in claims_by_place().get(wanted, ()):
+        return True
     names = ("study", "source", "title", "statement")
     searched = "\n".join(str(record[name] or "") for name in names).lower()
     patterns = []
     for kind, place, word in _WORDS.findall(wanted):
         # A source may list several places of one kind, for example "Tables 3.16 and 3.3".
         before = rf"{kind}s?\s+(?:[\d.]+(?:,| and|, and)\s+)*" if kind else ""
+        before = (
+            rf"(?:{before}|^)" if kind == "section" else before
+        )  # A source may be a number of a section only.
         found = place or word.strip(",;:()\"'")
         whole = r"(?!\.?\d)" if found[-1:].isdigit() else ""
         patterns.append(rf"(?<![\w.]){before}{re.escape(found)}{whole}")
-    return bool(patterns) and all(re.search(pattern, searched) for pattern in patterns)
+    return bool(patterns) and all(re.search(pattern, searched, re.MULTILINE) for pattern in patterns)
 
 
 def document_of(record: Record, default: str) -> str:

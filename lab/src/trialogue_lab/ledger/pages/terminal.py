@@ -17,6 +17,8 @@ from trialogue_lab.ledger.claims.verdicts import Verdict
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
 from trialogue_lab.ledger.entries import Entry, ledger_records, select
 from trialogue_lab.ledger.pages.claim_tables import (
+    ANSWERS,
+    INDENT,
     claims_text,
     explain_tables,
     format_claim,
@@ -76,7 +78,7 @@ def format_withdrawal(claim: WithdrawnClaim) -> str:
     if claim.published != NOT_PRINTED:
         numbers += f" (published: {claim.published})"
     when = f"withdrawn on {claim.withdrawn_on}; last verdict: {claim.last_verdict}{numbers}"
-    return f"{when}{'' if math.isnan(claim.low) else ', by the interval of that time'}. {claim.reason}"
+    return f"{when}. {claim.reason}"
 
 
 def format_registration_time(verdict: Verdict) -> str:
@@ -171,8 +173,8 @@ def _print_entry(out: Console, entry: Entry, registered: str, verbose: bool, hid
         out.print(
             Text(f"result: {format_result(entry.result)} (preset {entry.scale}). {registered}", style="dim")
         )
-    if entry.result:
-        hide_own = hide_own and not verbose
+    hide_own = hide_own and not verbose
+    if entry.result and entry.verdicts:
         text = Text(
             "\n" + claims_text(ledger_records([entry]), out.width, hide_own=hide_own, verbose=verbose)
         )
@@ -183,18 +185,21 @@ def _print_entry(out: Console, entry: Entry, registered: str, verbose: bool, hid
     if not entry.result:
         for line in _explain_untested(entry):
             out.print(Text(line, style="dim"))
-    if entry.study.glossary:
+    if entry.study.glossary and entry.verdicts:
         out.print(
             Text(f"\n{text_table(list(entry.study.glossary.items()), out.width, numbers=2)}", style="dim")
         )
-    if entry.result:
+    if entry.result and entry.verdicts:
         out.print(Text("\n" + explain_tables(ledger_records([entry]), out.width), style="dim"))
     if entry.withdrawn and not verbose and hide_own:
         out.print(f"\nWithdrawn claims: {len(entry.withdrawn)}. Use --verdict withdrawn to see them.")
     elif entry.withdrawn:
         out.print(Text("withdrawn claims", style="bold"))
         for claim in entry.withdrawn:
-            out.print(Text.assemble((WITHDRAWN.ljust(10), "dim"), f"  {claim.id} ({claim.origin})"))
+            lines = wrap_words(
+                f"{claim.statement.removesuffix('.')} ({claim.id}, {claim.origin})", out.width - INDENT
+            )
+            out.print(Text.assemble((WITHDRAWN.ljust(INDENT), "dim"), f"\n{INDENT * ' '}".join(lines)))
             _print_indented(out, format_withdrawal(claim))
 
 
@@ -227,7 +232,7 @@ def _print_run(out: Console, entry: Entry) -> None:
 def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, count: int = 5) -> None:
     """Print the verdicts that differ from the committed result, and the number of claims by verdict.
 
-    Other claims follow, the published ones first and one per statement, until `count` claims are printed.
+    Other claims follow, one per published statement and the refuted ones first, until `count` claims are printed.
 
     Args:
         out: The console.
@@ -243,9 +248,10 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
         and verdict.answer != before[verdict.claim.id].answer
         and "not tested" not in (verdict.answer, before[verdict.claim.id].answer)
     ]
-    first = {verdict.claim.statement_id or verdict.claim.id: verdict for verdict in reversed(entry.verdicts)}
+    verdicts = sorted(entry.verdicts, key=lambda one: ANSWERS.index(one.answer))
+    first = {verdict.claim.statement_id or verdict.claim.id: verdict for verdict in reversed(verdicts)}
     ranked = sorted(
-        entry.verdicts,
+        verdicts,
         key=lambda one: (
             one not in news,
             one.claim.origin == "ours",
@@ -273,7 +279,7 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
     out.print(Text("\n" + explain_tables(records, out.width) + "\n", style="dim"))
     out.print(
         Text(
-            f"{len(shown_claims)} of {len(ranked)} claims are shown, published ones first and one per statement. "
+            f"{len(shown_claims)} of {len(ranked)} claims are shown, one per statement and the refuted ones first. "
             f"All claims: {_count_verdicts(entry)}"
         )
     )
@@ -335,10 +341,10 @@ def _explain_untested(entry: Entry) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for verdict in entry.verdicts:
         if verdict.answer == "not tested":
-            by_reason.setdefault(verdict.reason, []).append(verdict.claim.id)
+            by_reason.setdefault(verdict.reason, []).append(verdict.claim.heading.removesuffix("."))
     lines = [
         f"not tested ({reason}): "
-        + (f"all {len(claims)} claims" if len(claims) == len(entry.study.claims) else ", ".join(claims))
+        + (f"all {len(claims)} claims" if len(claims) == len(entry.study.claims) else "; ".join(claims))
         for reason, claims in by_reason.items()
     ]
     if entry.result and lines and _is_untested(entry):
@@ -379,4 +385,4 @@ def _count_verdicts(entry: Entry) -> str:
 
 
 def _print_indented(out: Console, text: str, style: str = "dim") -> None:
-    out.print(Padding(Text(text, style=style), (0, 0, 0, 4), expand=False))
+    out.print(Padding(Text(text, style=style), (0, 0, 0, INDENT), expand=False))
