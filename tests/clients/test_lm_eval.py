@@ -12,6 +12,8 @@ from trialogue import load_pretrained
 
 lm_eval = pytest.importorskip("lm_eval")
 pytest.importorskip("aiohttp")
+# Clients of earlier tests leave event loops and sockets open, whose warnings can appear in any later test.
+pytestmark = pytest.mark.filterwarnings("ignore")
 TASK = """
 task: {name}
 dataset_path: json
