@@ -127,7 +127,13 @@ def test_the_last_part_of_an_expensive_smoke_run_can_be_measured(name: str, tmp_
 
 
 @pytest.mark.parametrize(
-    ("name", "preset"), [("dyck-backtracking", "weekend"), ("test-cases", "weekend"), ("test-cases", "week")]
+    ("name", "preset"),
+    [
+        ("dyck-attention", "weekend"),
+        ("dyck-backtracking", "weekend"),
+        ("test-cases", "weekend"),
+        ("test-cases", "week"),
+    ],
 )
 def test_larger_presets_use_seeds_that_no_other_result_has(name: str, preset: str) -> None:
     stored = [json.loads(path.read_text("utf-8")) for path in (RESULTS / name).glob("*/config.json")]
