@@ -6,7 +6,9 @@ from collections.abc import Callable
 from trialogue.display.numbers import plain_exponent
 from trialogue.errors import InputError
 from trialogue_lab.ledger.counts import Record
-from trialogue_lab.ledger.pages.claim_tables import CHOSEN, is_chosen, is_exact
+
+CHOSEN = "*"
+"""Mark of a threshold or margin that this project chose."""
 
 TOLERANCE = 1e-6
 """Thresholds up to this size allow for rounding errors only, and are shown as zero."""
@@ -26,6 +28,16 @@ UNITS: dict[str, Callable[[float], float]] = {
 "reduction" is 1 less a ratio, in percent. "factor" turns a natural logarithm of a ratio into the ratio.
 """
 _SUFFIXES = {"percent": " %", "reduction": " %"}
+
+
+def is_chosen(record: Record) -> bool:
+    """Return whether this project chose the threshold or margin of a claim, and the publication gives none."""
+    return bool(record["grade"] or (record["margin"] and record["origin"] == "published"))
+
+
+def is_exact(record: Record) -> bool:
+    """Return whether the number of a claim has no sampling error. Comparisons with simulations have an error rate."""
+    return record["unit"] == "exact" and record["alpha"] is None
 
 
 def format_estimate(record: Record, unit: str = "") -> str:

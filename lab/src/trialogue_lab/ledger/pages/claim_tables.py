@@ -10,6 +10,13 @@ from trialogue.display.columns import wrap_words
 from trialogue.display.numbers import ABSENT, format_number, plain_exponent
 from trialogue_lab.ledger.claims.answers import ALPHA, INSTEAD, LATE, NOT_PRINTED, WITHDRAWN, Origin
 from trialogue_lab.ledger.counts import Record
+from trialogue_lab.ledger.pages.claim_cells import (
+    CHOSEN,
+    format_condition,
+    format_estimate,
+    is_chosen,
+    is_exact,
+)
 
 ANSWERS = ("refuted", "undecided", "altered since the run", "not tested", "holds")
 """Verdicts in the order in which claims are listed."""
@@ -25,6 +32,12 @@ _SIGNS = {"above": ">", "below": "<", "equal": "="}
 _MEASURED = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)\.?$")
 """What is measured, in parentheses at the end of a registered statement."""
 
+_LOGARITHM = re.compile(r"(?:smallest )?(natural|decimal|binary) logarithm\b")
+"""A measured number that is a logarithm."""
+
+_FACTORS = {"natural": "factor", "decimal": "decimal factor", "binary": "binary factor"}
+"""Unit of the number without the logarithm, by the kind of the logarithm."""
+
 _SCOPE = re.compile(r" \(for [^()]*\)\.?$")
 """The models or data to which a registered statement is limited, in parentheses at its end."""
 
@@ -38,9 +51,6 @@ _REMARK = re.compile(r" \([^()]*\)(?=$| and )")
 
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 """The spaces between the sentences of a setting."""
-
-CHOSEN = "*"
-"""Mark of a threshold or margin that this project chose."""
 
 EXPLANATIONS = {
     "interval": "Numbers are an estimate and its interval [low, high]. A claim holds if the whole interval satisfies "
@@ -74,16 +84,6 @@ def format_criterion(record: Record) -> str:
         sign = {"<": "≤", ">": "≥"}[sign] if includes.get(sign) else sign
     margin = " ± " + plain_exponent(f"{record['margin']:g}") if record["margin"] else ""
     return f"{sign} {plain_exponent(f'{threshold:g}')}{margin}{CHOSEN * is_chosen(record)}"
-
-
-def is_chosen(record: Record) -> bool:
-    """Return whether this project chose the threshold or margin of a claim, and the publication gives none."""
-    return bool(record["grade"] or (record["margin"] and record["origin"] == "published"))
-
-
-def is_exact(record: Record) -> bool:
-    """Return whether the number of a claim has no sampling error. Comparisons with simulations have an error rate."""
-    return record["unit"] == "exact" and record["alpha"] is None
 
 
 def format_numbers(record: Record) -> str:
@@ -274,6 +274,10 @@ def _list_details(record: Record) -> list[str]:
     """Return what the number of a claim measures, and what the publication says."""
     measured = find_measured(record)
     details = [f"measured: {measured}"] if measured else []
+    if (found := _LOGARITHM.match(measured)) and record["estimate"] is not None:
+        unit = _FACTORS[found[1]]
+        factor = f"{format_estimate(record, unit)}, holds if {format_condition(record, unit)}"
+        details.append(f"without the logarithm: {factor}")
     return details + ([] if record["published"] == NOT_PRINTED else [f"published: {record['published']}"])
 
 

@@ -14,7 +14,8 @@ from trialogue.display.numbers import ABSENT, format_number
 from trialogue.errors import InputError
 from trialogue_lab.ledger.counts import Record
 from trialogue_lab.ledger.entries import judged, ledger_records
-from trialogue_lab.ledger.pages.claim_tables import find_measured, format_criterion, format_numbers, is_exact
+from trialogue_lab.ledger.pages.claim_cells import is_exact
+from trialogue_lab.ledger.pages.claim_tables import find_measured, format_criterion, format_numbers
 from trialogue_lab.ledger.pages.tables import CellValue
 from trialogue_lab.ledger.runs.results import Result
 from trialogue_lab.ledger.settings import format_value

@@ -8,7 +8,8 @@ from rich.text import Text
 from trialogue.display.columns import wrap_words
 from trialogue.display.numbers import plain_exponent
 from trialogue.display.terminal import grid
-from trialogue_lab.ledger.pages.claim_tables import CHOSEN, EXPLANATIONS, INDENT
+from trialogue_lab.ledger.pages.claim_cells import CHOSEN
+from trialogue_lab.ledger.pages.claim_tables import EXPLANATIONS, INDENT
 from trialogue_lab.ledger.pages.comparison import (
     TOLERANCE,
     ComparedClaim,

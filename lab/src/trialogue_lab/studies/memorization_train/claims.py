@@ -9,7 +9,7 @@ from trialogue_lab.studies.memorization_train.published import EXPERIMENTS, POIN
 from trialogue_lab.studies.memorization_train.statistics import REACHED
 
 _DOCUMENT = "Memorization in attention-only transformers"
-_OURS = "Every step uses all contexts at a peak learning rate of 0.03. The preset `default` has 400 steps."
+_OURS = "Every step uses all contexts at a peak learning rate of 0.03. Presets `default` and `night` have 400 steps."
 _SETTING = (
     f"{_OURS} In Experiments 1 to 4, the source's code takes 4,096 steps with batches of 256, and its learning rate "
     "falls from 0.01 to 0.0005."
