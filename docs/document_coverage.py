@@ -64,7 +64,7 @@ statement can belong to several entries.
 
 {totals}
 
-The last column counts entries that no published claim tests, mostly definitions and lemmas with an exact check.
+The last column counts entries that no published claim tests.
 
 ## How to read the tables
 
@@ -84,14 +84,13 @@ the ledger](explanation/ledger.md) explains how a claim is judged.
 | code only | The code exists. Nothing is tested, for the printed reason. |
 | missing | Not implemented, for the printed reason. |
 
-The column *tested by* has the names of studies and of files with tests. To see the claims behind a result and their
-numbers, name the study and the entry:
+The column *tested by* has the names of studies, or of files with tests if no study has a claim. A row that is *partly
+refuted* names the refuted claims if they are one or two. To see all claims and their numbers, name the study and the
+entry:
 
 ```sh
 trialogue ledger interaction-order --statement "Figure 2c"
 ```
-
-For all undecided claims of the publications, use `trialogue ledger --verdict undecided --origin published --verbose`.
 """
 
 
@@ -264,7 +263,10 @@ def make_page(sections: Mapping[str, list[Row]], claims: list[Mapping[str, Any]]
             lines.append(_line(row, own, state, files))
         everything += states
         totals.append(_count(f"[{section}](#{_anchor(section)})", states))
-        tables.append(f"## {section}\n\n" + "\n".join((_HEAD, *lines)))
+        chapter = re.search(r"\(sections? (\d)", section)
+        anchor = _CHAPTERS[chapter[1]] if chapter else _anchor(section)
+        findings = f"[Main results](findings.md#{anchor})"
+        tables.append(f"## {section}\n\n{findings}\n\n" + "\n".join((_HEAD, *lines)))
     introduction = _INTRODUCTION.format(counts=_summarize(everything), totals="\n".join(totals))
     links = "\n".join(f"[{number}]: ../{path}" for path, number in files.items())
     return "\n\n".join((introduction.rstrip(), *tables, links)) + "\n"
@@ -272,6 +274,14 @@ def make_page(sections: Mapping[str, list[Row]], claims: list[Mapping[str, Any]]
 
 _COUNTED = ("holds", "partly holds", "partly refuted", "refuted", "undecided")
 """Columns of the table of totals."""
+_FEW = 2
+"""Largest number of refuted claims that the row of a partly refuted entry names."""
+_CHAPTERS = {
+    "2": "thesis-chapter-2-training",
+    "3": "thesis-chapter-3-inference-with-a-verifier",
+    "4": "thesis-chapter-4-masked-models",
+}
+"""Anchors of the chapters of the thesis on the page of findings."""
 _HEAD = "| entry | statement | result | tested by | code |\n|---|---|---|---|---|"
 
 
@@ -323,13 +333,19 @@ def _link_code(name: str, files: dict[str, int]) -> str:
 
 def _line(row: Row, claims: list[Mapping[str, Any]], state: str, files: dict[str, int]) -> str:
     """Return the line of an entry in its table. The files with its code are added to `files`."""
-    names = [*sorted({claim["study"] for claim in claims}), *(_stem(test) for test in row.values("tests"))]
+    names = sorted({claim["study"] for claim in claims}) or [_stem(test) for test in row.values("tests")]
     tested_by = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
+    published = [claim for claim in claims if claim["origin"] == "published"]
+    refuted = [claim["title"] or claim["statement"] for claim in published if claim["verdict"] == "refuted"]
+    few = state == "partly refuted" and len(refuted) <= _FEW
+    refuted_claims = f"Refuted: {'; '.join(title.rstrip('.') for title in refuted)}." if few else None
     cells = [
         row.place,
         row.entry["title"],
         STATES[state],
-        "<br>".join(filter(None, [tested_by, row.entry.get("reason"), row.entry.get("note")])),
+        "<br>".join(
+            filter(None, [tested_by, refuted_claims, row.entry.get("reason"), row.entry.get("note")])
+        ),
         "<br>".join(_link_code(name, files) for name in row.values("code")),
     ]
     return _join_cells(cells)

@@ -18,7 +18,7 @@ def record(estimate, low=None, high=None, direction="above", threshold=0.0, marg
 @pytest.mark.parametrize(
     ("claim", "unit", "estimate", "condition"),
     [
-        (record(0.394, 0.264, 0.492, "below", 0.8, grade=1), "reduction", "61 % [51, 74]", "> 20 %*"),
+        (record(0.394, 0.264, 0.492, "below", 0.8, grade=1), "percent", "39 % [26, 49]", "< 80 %*"),
         (record(0.0882, 0.0372, 0.160, "equal", 0.0, 0.25), "factor", "1.09 [1.04, 1.17]", "0.779 to 1.28"),
         (record(2.77, 2.27, 3.27, threshold=1), "decimal factor", "600 [200, 1,900]", "> 10"),
         (record(0.617, threshold=0.5), "binary factor", "1.53", "> 1.41"),
@@ -35,7 +35,7 @@ def test_estimates_and_criteria_are_converted(claim, unit, estimate, condition):
 @pytest.mark.parametrize(
     ("claim", "unit", "estimate", "condition"),
     [
-        (record(-0.5, threshold=-1e-9), "one plus", "0.5", "≥ 1"),
+        (record(-0.5, threshold=-1e-9), "", "-0.5", "≥ 0"),
         (record(3e-16, direction="below", threshold=1e-9), "", "0", "= 0"),
         (record(3e-16, threshold=1e-9), "", "0", "> 0"),
         (record(-1e-14, threshold=-1e-10), "", "0", "≥ 0"),

@@ -361,6 +361,26 @@ def test_terminal_shows_totals_of_several_studies(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        ("natural logarithm of the ratio", "without the logarithm: 2.0 [1.5, 3.0], holds if > 1"),
+        ("smallest decimal logarithm of the ratio", "without the logarithm: 4.9 [2.5, 12.5], holds if > 1"),
+        ("slope of the natural logarithm", ""),
+    ],
+)
+def test_a_logarithm_is_also_printed_without_the_logarithm(
+    measured: str, expected: str, entry: Entry
+) -> None:
+    numbers = {"estimate": math.log(2), "low": math.log(1.5), "high": math.log(3), "threshold": 0.0}
+    record = (
+        ledger_records([entry])[0] | numbers | {"direction": "above", "margin": 0.0, "measured": measured}
+    )
+    shown = join_words(claims_text([record | {"title": "Twice as many", "unit": "seed"}], 100))
+    assert expected in shown
+    assert ("without the logarithm" in shown) == bool(expected)
+
+
+@pytest.mark.parametrize(
     ("threshold", "expected"),
     [
         (0.9, "at least 36 repetitions are needed to confirm it (now 20)"),

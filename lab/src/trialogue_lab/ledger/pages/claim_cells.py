@@ -17,17 +17,15 @@ UNITS: dict[str, Callable[[float], float]] = {
     "": lambda number: number,
     "percent": lambda share: 100 * share,
     "points": lambda share: 100 * share,
-    "reduction": lambda ratio: 100 * (1 - ratio),
     "factor": math.exp,
     "binary factor": lambda exponent: 2**exponent,
     "decimal factor": lambda exponent: 10**exponent,
-    "one plus": lambda excess: 1 + excess,
 }
-"""Monotonic functions that convert estimate, interval and criterion of a claim, by unit.
+"""Increasing functions that convert estimate, interval and criterion of a claim, by unit.
 
-"reduction" is 1 less a ratio, in percent. "factor" turns a natural logarithm of a ratio into the ratio.
+"factor" turns a natural logarithm of a ratio into the ratio.
 """
-_SUFFIXES = {"percent": " %", "reduction": " %"}
+_SUFFIXES = {"percent": " %"}
 
 
 def is_chosen(record: Record) -> bool:
@@ -58,7 +56,6 @@ def format_estimate(record: Record, unit: str = "") -> str:
         return f"{_shorten(number)}{suffix}{'' if is_exact(record) else ' (simulated)'}"
     numbers = [convert(record[key]) for key in ("estimate", "low", "high")]
     estimate, low, high = _round_together(numbers, _convert_bounds(record, convert))
-    low, high = (low, high) if convert(1.0) > convert(0.0) else (high, low)
     return f"{estimate}{suffix} [{low}, {high}]"
 
 
@@ -74,7 +71,7 @@ def format_condition(record: Record, unit: str = "") -> str:
     bounds = _convert_bounds(record, convert)
     if len(bounds) == 2:
         return " to ".join(map(_shorten, bounds)) + suffix
-    is_above = (record["direction"] == "above") == (convert(1.0) > convert(0.0))
+    is_above = record["direction"] == "above"
     shown = convert(0.0) if abs(record["threshold"]) <= TOLERANCE else float(f"{bounds[0]:.3g}")
     # A threshold that allows for a rounding error includes the shown number, or excludes it.
     allowed = (shown - bounds[0]) / max(1.0, abs(shown))
