@@ -35,7 +35,7 @@ from trialogue_lab.ledger.pages.claim_tables import claims_text, find_measured
 from trialogue_lab.ledger.pages.documents import fill
 from trialogue_lab.ledger.pages.report import render_report
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page
-from trialogue_lab.ledger.pages.terminal import print_ledger
+from trialogue_lab.ledger.pages.terminal import print_headlines, print_ledger
 
 GONE = WithdrawnClaim(
     id="late-heads",
@@ -83,6 +83,25 @@ def print_entry(entry: Entry, width: int = 80, **options: Any) -> str:
 
 def join_words(text: str) -> str:
     return " ".join(text.replace("│", " ").split())
+
+
+def test_a_run_prints_the_refuted_statements_first(entry: Entry) -> None:
+    verdicts = [
+        replace(verdict, answer="refuted" if verdict.claim.id == "near-the-bias" else "holds")
+        for verdict in entry.verdicts
+    ]
+    file = io.StringIO()
+    console = Console(width=100, file=file, highlight=False)
+    print_headlines(console, replace(entry, verdicts=tuple(verdicts)), count=1)
+    out = file.getvalue()
+    assert re.findall(r"claim: (\S+)", out) == ["near-the-bias"]
+    assert "one per statement and the refuted ones first" in join_words(out)
+
+
+def test_withdrawn_claims_are_printed_with_their_statement_and_without_the_glossary(entry: Entry) -> None:
+    out = join_words(print_entry(entry, answers=["withdrawn"]))
+    assert "withdrawn Heads come late (late-heads, published)" in out
+    assert "interval of that time" not in out
 
 
 def withdrawn_file(path: Path, **changes: object) -> Path:
