@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 
 from models.tiny_pretrained import tiny_tokenizer
 from refusals import expect_error
+from trialogue import generate
+from trialogue.data import Table
 from trialogue.models.tokenization import Tokenization
+from trialogue.models.wrappers.spelled import SpelledTokenization
+from trialogue.samplers import MaskedDecoding
+from trialogue.verifiers import GrammarVerifier
 
 TOKENIZATION = Tokenization(tiny_tokenizer(), 304)
 
@@ -62,3 +67,11 @@ def test_slow_tokenizer_is_rejected():
         is_fast = False
 
     expect_error(r"tokenizer='Slow': use a model whose tokenizer has a fast version", Tokenization, Slow())
+
+
+def test_many_spelled_tokens_can_be_constrained():
+    letters = [chr(0x4E00 + number) for number in range(600)]
+    uniform = Table(lambda prefix: (1 / 600,) * 600, vocab_size=600)
+    verifier = GrammarVerifier.choice([letters[3] * 2], SpelledTokenization(letters))
+    samples = generate(uniform, sampler=MaskedDecoding(), verifier=verifier, max_new_tokens=2, seed=0)
+    assert list(samples.completions()[0]) == [3, 3]

@@ -6,6 +6,9 @@ from typing import Any
 from trialogue.errors import InputError, require_text
 from trialogue.models.tokenization import Tokenization
 
+_PRIVATE = tuple(map(chr, range(0xE000, 0xF900)))
+"""Characters without a meaning in Unicode"""
+
 
 class SpelledTokenization(Tokenization):
     """Tokenization defined by a list of token strings, for use with text verifiers.
@@ -26,9 +29,10 @@ class SpelledTokenization(Tokenization):
                     "tokens", spelling, "give each token a different text of at least one character"
                 )
         self.spellings = tuple(spellings)
-        # Text matchers require an end-of-sequence token, even if the oracle has none.
+        # Text matchers require an end-of-sequence token, even if the oracle has none. No token contains its character.
         end = len(spellings) if eos is None else eos
-        names = [*spellings, "".join(spellings) + "$"] if eos is None else list(spellings)
+        used = set().union(*spellings)
+        names = [*spellings] if eos is not None else [*spellings, next(c for c in _PRIVATE if c not in used)]
         super().__init__(_fast_tokenizer(names, end), len(spellings))
         self.eos = eos
 
