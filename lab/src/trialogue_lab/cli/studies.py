@@ -31,7 +31,7 @@ def list_studies(_: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run or resume a study, print its verdicts and tables unless it is a smoke run, and write its report."""
+    """Run or resume a study, print its main verdicts unless it is a smoke run, and write a report with its tables."""
     if arguments.study is None:
         if not arguments.help:
             raise InputError("study", None, "give the name of a study: see `trialogue list`")
@@ -71,9 +71,6 @@ def run(arguments: argparse.Namespace) -> None:
         terminal.print_smoke_run(out, entry)
     else:
         terminal.print_headlines(out, entry, committed)
-        for table in study.tables:
-            out.print()
-            terminal.print_table(out, table, entry.rows)
     report = atomic_write(result.folder / "report.html", render_report([entry]))
     place = "" if arguments.results == RUNS else f" --runs {arguments.results}"
     claims = "the committed verdicts" if is_smoke else "all claims, next to the committed verdicts"

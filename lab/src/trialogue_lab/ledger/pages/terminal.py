@@ -1,4 +1,4 @@
-"""Terminal output of verdicts and tables."""
+"""Terminal output of verdicts."""
 
 import math
 from collections import Counter
@@ -25,8 +25,6 @@ from trialogue_lab.ledger.pages.claim_tables import (
     format_criterion,
 )
 from trialogue_lab.ledger.pages.screens import describe_empty
-from trialogue_lab.ledger.pages.tables import ResultTable, sheet
-from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import COMMITTED, Result
 from trialogue_lab.ledger.summary import families, totals_table
 
@@ -102,20 +100,6 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "withdrawal": format_withdrawal,
 }
 """Filters of the page templates, by name."""
-
-
-def print_table(out: Console, table: ResultTable, rows: Rows) -> None:
-    """Print a table of measured numbers next to published numbers.
-
-    Args:
-        out: The console.
-        table: The table.
-        rows: Measurements of a run, one DataFrame per kind of measurement.
-    """
-    shown = sheet(table, rows)
-    heads = [shown.corner, *(f"{head}\n{origin}" for head, origin in shown.columns)]
-    out.print(grid(table.title, heads, [(label, *cells) for label, cells in shown.lines]))
-    out.print(Text("\n".join(filter(None, (table.source, table.note, shown.legend))), style="dim"))
 
 
 def print_ledger(
