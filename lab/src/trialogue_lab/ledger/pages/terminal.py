@@ -216,7 +216,8 @@ def _print_run(out: Console, entry: Entry) -> None:
 def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, count: int = 5) -> None:
     """Print the verdicts that differ from the committed result, and the number of claims by verdict.
 
-    Other claims follow, one per published statement and the refuted ones first, until `count` claims are printed.
+    A claim that the run leaves undecided is not among them. Other claims follow until `count` claims are printed: one
+    per published statement, the refuted ones first and the undecided ones last.
 
     Args:
         out: The console.
@@ -225,14 +226,15 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
         count: Number of claims to print (default: 5). All verdicts that differ are printed.
     """
     before = {verdict.claim.id: verdict for verdict in committed.verdicts} if committed else {}
-    news = [
+    changed = [
         verdict
         for verdict in entry.verdicts
         if verdict.claim.id in before
         and verdict.answer != before[verdict.claim.id].answer
         and "not tested" not in (verdict.answer, before[verdict.claim.id].answer)
     ]
-    verdicts = sorted(entry.verdicts, key=lambda one: ANSWERS.index(one.answer))
+    news = [verdict for verdict in changed if verdict.answer != "undecided"]
+    verdicts = sorted(entry.verdicts, key=lambda one: (one.answer == "undecided", ANSWERS.index(one.answer)))
     first = {verdict.claim.statement_id or verdict.claim.id: verdict for verdict in reversed(verdicts)}
     ranked = sorted(
         verdicts,
@@ -250,6 +252,8 @@ def print_headlines(out: Console, entry: Entry, committed: Entry | None = None, 
         differ = "1 verdict differs" if len(news) == 1 else f"{len(news) or 'No'} verdicts differ"
         shown = " (shown first)" if news else ""
         out.print(Text(f"{differ} from the committed result{shown}.", style="bold"))
+        if undecided := len(changed) - len(news):
+            out.print(f"Claims that only the committed result decides: {undecided}.")
     out.print()
     for verdict, record in zip(shown_claims, records, strict=True):
         if not tested:  # The reason is printed once, below.
