@@ -13,19 +13,22 @@ _SMALL_SETTING = (
     "Except at `paper`, a vocabulary of 320 tokens, sequences of 16, clones of one network each with 1, 2 and 4 "
     "factored layers, and a small encoder trained by AdamW"
 )
+_ONE_SET = "All trainings of a run share one set of clones, and the intervals do not include its variation."
 _TINYSTORIES = (
     f"{_SMALL_SETTING}. The source has 10,000 tokens in sequences of 128, 2, 4 and 6 layers, and BERT trained by "
     "SGD."
 )
 _WIKITEXT = (
     f"{_SMALL_SETTING}, on TinyStories. The source has WikiText-103, 500 tokens in sequences of 64, and BERT with "
-    "SGD."
+    f"SGD. {_ONE_SET}"
 )
 
 _figure_1 = partial(cited, "Figure 1", statement_id="clones:S1-Fig1", setting=_WIKITEXT)
 _figure_3a = partial(cited, "Figure 3a", statement_id="clones:S1-Fig3.panel-a", setting=_TINYSTORIES)
-_figure_3c = partial(cited, "Figure 3c", statement_id="clones:S1-Fig3.panel-c", setting=_TINYSTORIES)
-_figure_4 = partial(cited, statement_id="clones:S1-Fig4", setting=_TINYSTORIES)
+_figure_3c = partial(
+    cited, "Figure 3c", statement_id="clones:S1-Fig3.panel-c", setting=f"{_TINYSTORIES} {_ONE_SET}"
+)
+_figure_4 = partial(cited, statement_id="clones:S1-Fig4", setting=f"{_TINYSTORIES} {_ONE_SET}")
 _figures = partial(_figure_4, "Figure 1 and Figure 4")
 _right_panel = partial(_figure_4, "Figure 4, right panel")
 

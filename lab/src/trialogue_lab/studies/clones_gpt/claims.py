@@ -11,7 +11,8 @@ _SOURCE = "Figure 5"
 _SETTING = (
     "Except at `paper`, a vocabulary of 320 tokens, sequences of 16, clones of one network each with 1, 2 and 4 "
     "factored layers, and a small decoder of two layers at four times the source's learning rate. The source has "
-    "10,000 tokens in sequences of 128, 2, 4 and 6 layers, and a GPT-Neo of width 768."
+    "10,000 tokens in sequences of 128, 2, 4 and 6 layers, and a GPT-Neo of width 768. All trainings of a run share "
+    "one set of clones, and the intervals do not include its variation."
 )
 _figure = partial(cited, _SOURCE, statement_id="clones:S1-Fig5", setting=_SETTING)
 
