@@ -98,6 +98,21 @@ def test_a_run_prints_the_refuted_statements_first(entry: Entry) -> None:
     assert "one per statement and the refuted ones first" in join_words(out)
 
 
+def test_a_run_lists_decided_claims_before_those_that_only_the_committed_result_decides(entry: Entry) -> None:
+    answers = ["undecided"] * (len(entry.verdicts) - 1) + ["holds"]
+    mine, committed = (
+        replace(
+            entry, verdicts=tuple(map(lambda one, answer: replace(one, answer=answer), entry.verdicts, given))
+        )
+        for given in (answers, ["holds"] * len(answers))
+    )
+    file = io.StringIO()
+    print_headlines(Console(width=100, file=file, highlight=False), mine, committed, count=1)
+    out = join_words(file.getvalue())
+    assert re.findall(r"claim: (\S+)", out) == [entry.verdicts[-1].claim.id]
+    assert f"Claims that only the committed result decides: {len(answers) - 1}." in out
+
+
 def test_withdrawn_claims_are_printed_with_their_statement_and_without_the_glossary(entry: Entry) -> None:
     out = join_words(print_entry(entry, answers=["withdrawn"]))
     assert "withdrawn Heads come late (late-heads, published)" in out
